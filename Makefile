@@ -152,7 +152,10 @@ lint: build ## clang-tidy over all C++ (minutes; not part of check)
 	@run-clang-tidy-19 -quiet -p build/release -j $(JOBS) '^$(CURDIR)/(build/release/)?(?!src/CMakeFiles/)($(subst $(space),|,$(CODE_DIRS)))/'
 
 .PHONY: check-deep
-check-deep: setup viewer ## what check leaves out for its length: the command line with sanitizers, minutes of fuzzing, all of clang-tidy
+check-deep: setup viewer ## what check leaves out for its length: units unoptimized, the command line with sanitizers, minutes of fuzzing, all of clang-tidy
+	@echo "check: units, unoptimized, with sanitizers (an optimizer may remove what they would find)"
+	@cmake --preset dev -B build/unoptimized -DCMAKE_CXX_FLAGS_DEBUG="-O0 -g1" -DFIRELANE_FUZZ=OFF >/dev/null
+	@cmake --build build/unoptimized -j $(JOBS) && export FIRELANE_DEEP=1 && $(call units,unoptimized)
 	@$(call cmake,dev,firelane)
 	@echo "check: the command line with sanitizers"; $(PYTHON) tests/cli/run.py build/dev/firelane tests/cli/*.test
 	@$(MAKE) --no-print-directory fuzz lint
@@ -168,6 +171,10 @@ test-gpu: ## tests that need an NVIDIA GPU; says why when it skips
 .PHONY: wheels
 wheels: setup viewer ## dist/*.whl for all Pythons and torches (downloads gigabytes; WHEELS="--python 3.12 --torch 2.11" for one pair)
 	@$(PYTHON) tools/wheels.py $(WHEELS)
+
+.PHONY: check-arm64
+check-arm64: setup viewer ## compile for aarch64 without warnings, and run the unit tests by QEMU's emulation (not part of check)
+	@tools/arm64.sh
 
 .PHONY: package
 package: setup viewer ## dist/firelane-*.tar.gz and .deb: the command alone, one static binary

@@ -3,8 +3,8 @@
     python bench/formats.py build/release/firelane --write
 
 Beside the SQLite file stands what SQLite itself needs to visit the same rows and columns (one aggregate over each
-table): one thread of the reader cannot be faster than that. Times are the best of five, of the clock and
-of the processor, which holds on a busy machine as well; memory is the peak of the whole program.
+table). Times are the best of five, of the clock and of the processor, which holds on a busy machine as well; memory is
+the peak of the whole program.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "compare/difference/difference.h"
 #include "compare/flame/flame.h"
 #include "import/load.h"
+#include "import/reader.h"
 #include "report/comparison.h"
 #include "report/registry.h"
 #include "report/trace_report.h"
@@ -106,9 +108,21 @@ void read_args(const Model& model) {
   }
 }
 
+// FIRELANE_FUZZ_READER names one reader (importer::Reader::format): what others would take is left out.
+bool is_wanted(std::string_view bytes) {
+  static const char* const wanted = std::getenv("FIRELANE_FUZZ_READER");
+  if (wanted == nullptr) return true;
+  const auto readers = importer::known_readers();
+  const auto found = std::find_if(readers.begin(), readers.end(), [&](const importer::Reader& each) {
+    return each.sniff(bytes.substr(0, importer::kSniffBytes));
+  });
+  return found != readers.end() && found->format == wanted;
+}
+
 }  // namespace
 
 void load_and_use(std::string bytes) {
+  if (!is_wanted(bytes)) return;
   const unsigned threads = 1 + bytes.size() % 2;
   Result<Model> loaded = importer::load_trace_bytes(std::move(bytes), "fuzz",
                                                     {.threads = threads, .max_content_bytes = uint64_t{4} << 20});

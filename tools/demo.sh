@@ -11,7 +11,7 @@ show() {
   "$@"
 }
 
-show firelane record --force --shapes --modules -o "$trace" -- python examples/train.py
+show firelane record --force --modules -o "$trace" -- python examples/train.py
 show firelane export "$trace" --to chrome -o build/demo/run.json.gz --force
 ls -l build/demo
 cat <<TXT

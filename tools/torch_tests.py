@@ -15,6 +15,7 @@ passes with torch's profiler and not with ours; docs/torch-parity.md gives the r
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import subprocess
 import sys
@@ -69,10 +70,9 @@ def run(file: Path, program: str, more: list[str], seconds: int) -> Results | No
             f"--junitxml={report}",
             *more,
         ]
-        environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]),
-        }
+        environment = dict(os.environ)
+        if importlib.util.find_spec("firelane") is None:  # not installed here: the checkout's, built for .venv
+            environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
         try:
             subprocess.run(
                 command, cwd=file.parent, env=environment, stdout=subprocess.DEVNULL, timeout=seconds, check=False

@@ -15,7 +15,7 @@ Each program runs in a process of its own with a time limit, so that one failure
 compressed when all have run. Needs only firelane's recorder. Writes, for KIND faulty and fixed (programs without a
 fault: only fixed):
 
-    NAME.KIND.lane                              firelane, shapes and memory, steps before and after timed unrecorded
+    NAME.KIND.lane                              firelane: shapes, memory, tensors; steps before and after only timed
     NAME.KIND.plain.json.xz, .memory., .stacks. torch.profiler with no flags; shapes and memory; and stacks and modules
     NAME.truth.json                             ns a step without any recorder: averages of blocks of steps between two
                                                 synchronizations, both kinds in turn, before any recorder was loaded and
@@ -124,7 +124,7 @@ class Bench:
         recorded = self.program.recorded
         step.until(UNALIGNED, self.program.block)
         path = self.folder / f"{self.name}.{kind}.lane"
-        flags = {"shapes": True, "memory": True, **self.program.flags}
+        flags = {"shapes": True, "memory": True, "tensors": True, **self.program.flags}  # as firelane record does
         return record_steps(self.native, step, path, flags, recorded=recorded, cuda=self.on.is_gpu)
 
     def with_torch(self, step: Counted, kind: str, options: str) -> None:

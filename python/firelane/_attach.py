@@ -104,6 +104,7 @@ def _refuse_what_cannot_be() -> None:
 
 class Attached(Auto):
     front = "firelane attach"
+    follows_models = False
 
     def __init__(self, plan: Plan, say: Callable[[str], None], gone: threading.Event) -> None:
         super().__init__(plan)
@@ -225,6 +226,8 @@ class Attached(Auto):
                     self.recording.stop()
                     with contextlib.suppress(OSError):
                         os.unlink(self.recording.path)
+            if hasattr(self, "timer"):
+                del self.timer  # has a file open; hooks that others keep may keep this
 
     def answer(self, why: str) -> tuple[str, str]:
         recording = self.recording

@@ -1,10 +1,10 @@
 """Records an unmodified program: the part of `firelane record -- python train.py` that runs inside the program.
 
 Steps are detected automatically, from the most reliable source available: a profiler's own step(), then the first
-optimizer that steps, then the iterations of a DataLoader. A few steps pass untouched, then the recorder is prepared,
-`steps` steps are recorded, and a few more are timed; after that all hooks are off and the program runs on alone. Once
-the trace is complete, a thread prints the table, the verdict and the next commands to stderr, because stdout belongs to
-the program.
+optimizer that steps, then the iterations of a DataLoader, then calls of a model. A few steps pass untouched, then the
+recorder is prepared, `steps` steps are recorded, and a few more are timed; after that all hooks are off and the program
+runs on alone. Once the trace is complete, a thread prints the table, the verdict and the next commands to stderr,
+because stdout belongs to the program.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ import shlex
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from firelane._light import LIGHT_STEPS, marked
+from firelane._model_calls import ModelCalls
 from firelane._optimizers import OptimizerSteps
 from firelane._patches import Patches
 from firelane._step_events import StepEvents
@@ -38,7 +41,8 @@ if TYPE_CHECKING:
 
 _MIN_UNRECORDED = 3  # steps; with fewer, a single outlier would decide (as in src/analyze/trace/info.cc)
 _MAX_DIAGNOSED = 2_000_000  # events; takes a few seconds
-_RELIABILITY = {"data loader": 1, "optimizer": 2, "profiler": 3}
+_MAX_FOLLOWED = 50  # steps
+_RELIABILITY = {"model": 1, "data loader": 2, "optimizer": 3, "profiler": 4}
 
 
 @dataclass
@@ -89,6 +93,7 @@ running: list[Auto] = []  # those that were begun in this process, by whomever
 
 class Auto:
     front = "firelane record"  # what the user called
+    follows_models = True  # where nothing else tells steps; not where an optimizer may have been made before
     timer: StepTimer  # set by install_hooks()
 
     def __init__(self, plan: Plan) -> None:
@@ -107,9 +112,11 @@ class Auto:
         self.stood_aside = False
         self.is_forked = False
         self.path = ""
+        self.begin_s = time.time()
         self.unrecorded_count = 0
         self.summary: threading.Thread | None = None
         self.events = StepEvents(lambda: self.step_count)
+        self.model_calls = ModelCalls(lambda: self.stepped("model"))
         self.patches = Patches()
 
     # -- detecting steps ------------------------------------------------------------------
@@ -125,6 +132,8 @@ class Auto:
             return
         self._follow_optimizers()
         self._follow_loaders_and_profilers()
+        if self.follows_models:
+            self.model_calls.install()
         self.events.install()
 
     def _follow_optimizers(self) -> None:
@@ -133,6 +142,7 @@ class Auto:
         hook_of = Optimizer.profile_hook_step  # wraps every optimizer's step() when its class is first used
 
         def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
+            self.model_calls.remove()  # there is an optimizer, whose steps count
             return followed_by(hook_of(func), lambda optimizer: self.stepped("optimizer", id(optimizer)))
 
         self.patches.replace(Optimizer, "profile_hook_step", staticmethod(profile_hook_step))
@@ -168,6 +178,8 @@ class Auto:
                 if self.recording is not None and self.source:
                     return  # too late to switch: the current steps are already being recorded
                 self.source, self.main_optimizer, self.step_count = source, optimizer, 0
+                if source != "model":
+                    self.model_calls.remove()
             elif source != self.source or optimizer != self.main_optimizer:
                 return
             self._next_step()
@@ -243,6 +255,7 @@ class Auto:
                 **{name: on for name, on in plan.options.items() if name != "cuda"},
                 use_device="cuda" if self.uses_gpu else None,
                 front=self.front,
+                follow_tensors=0 < plan.steps <= _MAX_FOLLOWED,
                 light=self.light > 0,
                 sample_rate=plan.sample_rate,
                 output=_temporary_path(self.path) if replaces else self.path,
@@ -279,6 +292,7 @@ class Auto:
         self.is_over = True
         self._release_termination()
         self.events.remove()
+        self.model_calls.remove()
         if self.recording is not None:
             self.recording.add_metadata("step_source", json.dumps(self.source or "none"))
             for name, text in self.events.metadata().items():
@@ -317,6 +331,7 @@ class Auto:
     def _give_up(self, error: BaseException) -> None:
         self.is_over = True
         self.events.remove()
+        self.model_calls.remove()
         self._say(f"recording stopped: {error}")
 
     # -- at exit --------------------------------------------------------------------------
@@ -348,7 +363,8 @@ class Auto:
         if self.stood_aside or self.is_forked:  # step_aside() has explained it; workers have nothing to record
             return
         if _inode(self.plan.output) not in (0, self.plan.old_inode):
-            return  # a child has written it, and said so
+            self._name_files_of_children()
+            return
         if self.step_count:
             print(
                 f"firelane: nothing recorded: the program took {_steps(self.step_count)} ({self.source}), and the "
@@ -357,10 +373,23 @@ class Auto:
             )
         elif "torch.distributed.launcher.api" not in sys.modules:  # torchrun's own process has no steps
             print(
-                "firelane: nothing recorded: found no steps (of an optimizer, a DataLoader or a profiler); "
+                "firelane: nothing recorded: found no steps (of an optimizer, a DataLoader, a model or a profiler); "
                 "--steps 0 records the whole program",
                 file=sys.stderr,
             )
+
+    def _name_files_of_children(self) -> None:
+        """They have said so themselves, unless they ended by os._exit()."""
+        if self.plan.quiet:
+            return
+        stem, dot, suffix = _split_name(self.plan.output)
+        others = sorted(Path(stem).parent.glob(f"{Path(stem).name}.pid*{dot}{suffix}"))
+        names = [self.plan.output, *(str(file) for file in others if file.stat().st_mtime >= self.begin_s)]
+        words = [_shown(name) for name in names]
+        self._say(
+            f"the recording of {'a process' if len(names) == 1 else f'{len(names)} processes'} that the program "
+            f"started is in {', '.join(words)}; next: firelane diagnose {words[0]}"
+        )
 
     def _summarize(self, recording: Recording) -> None:
         try:
@@ -374,11 +403,16 @@ class Auto:
         if trace is None:
             return f"firelane: nothing recorded: {recording._why_nothing()}"
         table = recording.key_averages().table(sort_by="self_cpu_time_total", row_limit=10)
-        name = shlex.quote(os.path.relpath(self.path) if self.path.startswith(os.getcwd() + os.sep) else self.path)
+        name = _shown(self.path)
         steps = _step_counts(trace.info, self.unrecorded_count)
         if trace.info["recorded_step_count"] is None and trace.info["light_step_count"] is not None:
             steps = f"the program ended after its light steps, which have no operators: try --light 0; {steps}"
         return f"{table}\n{_verdict(trace)}\n{steps}wrote {name}; next: firelane diagnose {name}, firelane view {name}"
+
+
+def _shown(path: str) -> str:
+    """As it is typed: without the current folder, and with quotes where a shell needs them."""
+    return shlex.quote(os.path.relpath(path) if path.startswith(os.getcwd() + os.sep) else path)
 
 
 def _may_set_signals() -> bool:
@@ -450,9 +484,14 @@ def _temporary_path(path: str) -> str:
     return f"{path}.pid{os.getpid()}.part"
 
 
+def _split_name(output: str) -> tuple[str, str, str]:
+    """ "run", ".", "lane"."""
+    return output.rpartition(".") if "." in os.path.basename(output) else (output, "", "")
+
+
 def _path_for_this_process(output: str, old_inode: int) -> str:
     """`run.lane`; `run.rank3.lane` with ranks; `run.pid77.lane` for further processes of a program."""
-    stem, dot, suffix = output.rpartition(".") if "." in os.path.basename(output) else (output, "", "")
+    stem, dot, suffix = _split_name(output)
     from firelane.profiler import _ranks
 
     rank = _ranks.rank()

@@ -38,8 +38,17 @@ struct Context {
   // over.
   bool holds(Row work) const {
     const Row launch = model.device_slices.launch[work];
+    // Of work without a launch: what ran before the steps began on the device is older than they are.
+    const bool is_older =
+        launch == kNoRow && study != nullptr && model.device_slices.end_ns(work) <= study->recorded.start_ns;
+    if (is_older) return false;
     return in_window(launch == kNoRow ? model.device_slices.start_ns[work] : model.host_slices.start_ns[launch]);
   }
+  // What a host slice took, without waiting for a core.
+  int64_t took_ns(Row slice) const {
+    return took_ns(model.host_slices.start_ns[slice], model.host_slices.end_ns(slice));
+  }
+  int64_t took_ns(int64_t start_ns, int64_t end_ns) const;
   double share_of_step(int64_t ns_per_step) const {
     return step_ns <= 0 ? 0 : std::clamp(static_cast<double>(ns_per_step) / static_cast<double>(step_ns), 0.0, 1.0);
   }

@@ -15,7 +15,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
 struct Words {
   std::string_view module;  // torch.MODULE
   std::string_view platform;
-  std::string_view graphs;
+  std::string_view graphs;  // "": it has none
   std::string_view unit;
 };
 
@@ -24,12 +24,12 @@ constexpr std::array<Words, 9> kWords = {{
     {"cuda", "CUDA", "CUDA graphs", "tensor cores"},
     {"cuda", "CUDA", "CUDA graphs", "tensor cores"},
     {"cuda", "HIP", "HIP graphs", "matrix cores"},  // torch on ROCm keeps the name torch.cuda
-    {"xpu", "SYCL", "torch.compile", "XMX"},
+    {"xpu", "SYCL", "", "XMX"},
     {"hpu", "Gaudi runtime", "HPU graphs", "MME"},
-    {"mtia", "MTIA runtime", "MTIA graphs", "dot product engine"},
-    {"npu", "CANN", "NPU graphs", "Cube unit"},
+    {"mtia", "MTIA runtime", "", "dot product engine"},
+    {"npu", "CANN", "NPU graphs", "Cube unit"},  // torch.npu.NPUGraph
     {"xla", "TPU runtime", "jax.jit", "MXU"},
-    {"privateuseone", "device runtime", "graphs", "matrix unit"},
+    {"privateuseone", "device runtime", "", "matrix unit"},
 }};
 
 // Advice for programs of JAX, by the rule that it replaces.
@@ -47,6 +47,8 @@ constexpr JaxAdvice kJaxAdvice[] = {
      "losses.append(loss)  # an array; read them all at the end", "record with python_tracer_level = 1"},
     {"input-bound", "prepare the next batch while this one is computed, and put it on the device early",
      "batch = jax.device_put(next(batches))  # before the step that uses it", "time some steps with one fixed batch"},
+    {"small-batch", "double the batch size as long as the time per sample falls", "batch_size *= 2",
+     "time one step with twice the batch: the gain is per sample, not per step"},
     {"exposed-copies", "keep arrays on the device between steps, and donate those that are replaced",
      "jax.jit(step, donate_argnums=(0,))", "look at the copies in the timeline"},
     {"exposed-communication", "let XLA overlap collectives with compute, or shard so that less is exchanged",
@@ -76,17 +78,26 @@ bool fit_to_jax(Finding& finding) {
   } else if (speaks_torch(finding)) {
     return false;
   }
-  replace_all(finding.title, "PyTorch operators", "JAX functions");
   return true;
 }
 
-// How to see Python's functions in the recording, by who made it.
-void fit_stack_hint(Origin origin, std::string& text) {
-  if (origin == Origin::kNsight) {
-    replace_all(text, "with_stack=True", "nsys profile --python-backtrace=cuda");
-    replace_all(text, "enable_cuda_sync_events=True", "nsys profile --cuda-event-trace=true");
+// How to record more, by who recorded: rules name torch.profiler's options.
+void fit_recording(const TraceInfo& info, std::string& text) {
+  const bool is_cuda = info.accelerator == Accelerator::kCuda || info.accelerator == Accelerator::kUnknown;
+  if (!is_cuda) {  // which have no such records
+    replace_all(text, "record with enable_cuda_sync_events=True, and with_stack=True to see the line",
+                "record with with_stack=True to see the line");
+    replace_all(text, "enable_cuda_sync_events=True, and ", "");
   }
-  if (origin == Origin::kRocprof) replace_all(text, "with_stack=True", "torch.profiler(with_stack=True)");
+  if (info.origin == Origin::kNsight) {
+    replace_all(text, "enable_cuda_sync_events=True", "nsys profile --cuda-event-trace=true");
+    replace_all(text, "with_stack=True", "firelane record --stacks");
+    replace_all(text, "record_shapes=True", "nsys profile --pytorch=autograd-shapes-nvtx");
+    replace_all(text, "schedule(wait=5, warmup=3, active=3)", "nsys profile --delay=30");
+  }
+  if (info.origin == Origin::kRocprof) {
+    replace_all(text, "with_stack=True", "torch.profiler on ROCm, and with_stack=True");
+  }
 }
 
 }  // namespace
@@ -98,6 +109,10 @@ std::string in_device_words(std::string text, Accelerator accelerator) {
   const Words& words = kWords[static_cast<size_t>(accelerator)];
   const std::string module(words.module);
   replace_all(text, "tensor cores", words.unit);
+  if (words.graphs.empty()) {
+    replace_all(text, "CUDA graphs, ", "");
+    replace_all(text, "CUDA graphs", "graphs of the device");
+  }
   replace_all(text, "CUDA graphs", words.graphs);
   replace_all(text, "CUDA graph", words.graphs.substr(0, words.graphs.size() - (words.graphs.ends_with('s') ? 1 : 0)));
   if (accelerator == Accelerator::kHip) {
@@ -116,14 +131,23 @@ std::string in_device_words(std::string text, Accelerator accelerator) {
   return text;
 }
 
+std::string fit_words(Origin origin, Accelerator accelerator, std::string text) {
+  if (origin == Origin::kXPlane) {
+    replace_all(text, "PyTorch operators", "JAX functions");
+    replace_all(text, "inside operators", "inside JAX functions");
+    replace_all(text, "between operators", "between JAX functions");
+  }
+  return in_device_words(std::move(text), accelerator);
+}
+
 void fit_to_device(const TraceInfo& info, std::vector<Finding>& findings) {
   const bool is_nvidia = info.accelerator == Accelerator::kCuda || info.accelerator == Accelerator::kUnknown;
   const bool is_hip = info.accelerator == Accelerator::kHip;
   std::erase_if(findings, [&](Finding& finding) {
     if (is_xla(info) && !fit_to_jax(finding)) return true;
     for (std::string* text : {&finding.title, &finding.try_text, &finding.try_code, &finding.confirm_by}) {
-      *text = in_device_words(std::move(*text), info.accelerator);
-      fit_stack_hint(info.origin, *text);
+      *text = fit_words(info.origin, info.accelerator, std::move(*text));
+      fit_recording(info, *text);
     }
     // Settings of cuBLAS and cuDNN, which torch on ROCm has under the same names, and others do not.
     return !is_nvidia && !is_hip && finding.try_code.find("torch.backends.cu") != std::string::npos;
@@ -151,7 +175,8 @@ std::string_view how_to_mark_steps(Origin origin) {
 std::string fit_note(const TraceInfo& info, std::string note) {
   const std::string_view words = how_to_mark_steps(info.origin);
   if (words != kCallStep) replace_all(note, kCallStep, words);
-  return in_device_words(std::move(note), info.accelerator);
+  fit_recording(info, note);
+  return fit_words(info.origin, info.accelerator, std::move(note));
 }
 
 }  // namespace firelane::advise

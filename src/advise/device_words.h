@@ -20,6 +20,9 @@ std::string_view matrix_unit(Accelerator accelerator);
 // "CUDA graphs" -> "HIP graphs", 'cuda' -> 'xpu'; the text itself for NVIDIA's.
 std::string in_device_words(std::string text, Accelerator accelerator);
 
+// The same, and in the words of the framework: traces of XLA have JAX functions, not operators.
+std::string fit_words(Origin origin, Accelerator accelerator, std::string text);
+
 // What to do so that a trace has steps, by the tool that wrote this one.
 inline constexpr std::string_view kCallStep = "call prof.step() after each iteration";
 std::string_view how_to_mark_steps(Origin origin);

@@ -6,6 +6,10 @@
 
 namespace firelane::advise {
 
+int64_t Context::took_ns(int64_t start_ns, int64_t end_ns) const {
+  return study == nullptr ? end_ns - start_ns : study->host->took_ns(start_ns, end_ns);
+}
+
 // No change saves more than it takes out; per step. INT64_MAX: waits are taken out, and nothing is known.
 int64_t Evidence::most_saved_ns(const analyze::WhatIf& change) const {
   if (!change.waits.empty()) return INT64_MAX;
@@ -14,7 +18,7 @@ int64_t Evidence::most_saved_ns(const analyze::WhatIf& change) const {
     taken_ns += (1 - cut.keep) * static_cast<double>(case_.model.device_slices.duration_ns[cut.row]);
   }
   for (const analyze::HostCut& cut : change.host) {
-    taken_ns += (1 - cut.keep) * static_cast<double>(cut.end_ns - cut.start_ns);
+    taken_ns += (1 - cut.keep) * static_cast<double>(case_.took_ns(cut.start_ns, cut.end_ns));
   }
   return static_cast<int64_t>(taken_ns / static_cast<double>(std::max<int64_t>(1, case_.step_count)));
 }

@@ -51,7 +51,7 @@ class Evidence {
     const HostSlices& host = case_.model.host_slices;
     if (!case_.in_window(host.start_ns[row])) return;
     rows_.push_back({row, false});
-    on_host_ns_ += host.duration_ns[row];
+    on_host_ns_ += case_.took_ns(row);
     const analyze::HostCut cut{.lane = host.lane[row], .start_ns = host.start_ns[row], .end_ns = host.end_ns(row)};
     low_.host.push_back(cut);
     low_.host.back().keep = keep_low;

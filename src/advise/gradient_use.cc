@@ -1,10 +1,12 @@
 #include "advise/gradient_use.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
 
+#include "advise/gradient_flow.h"
 #include "advise/host_evidence.h"
 #include "base/text.h"
 
@@ -129,6 +131,7 @@ std::vector<analyze::Interval> steps_of(const Context& context) {
 Gradients unused_gradients(const Context& context, const analyze::Phases& phases) {
   const Model& model = context.model;
   const HostSlices& host = model.host_slices;
+  if (std::optional<Gradients> followed = followed_gradients(context, phases)) return std::move(*followed);
   const std::vector<analyze::Interval> steps = steps_of(context);
   Updates updates;
   std::map<std::pair<size_t, analyze::Dims>, std::vector<Row>> accumulated;  // the first child of each node
@@ -196,6 +199,7 @@ Gradients unused_gradients(const Context& context, const analyze::Phases& phases
   }
   if (!matches) return {};
   out.count /= std::max<int64_t>(1, context.step_count);
+  out.passes = steps;
   return out;
 }
 

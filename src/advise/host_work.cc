@@ -19,38 +19,6 @@ constexpr int64_t kComputesNs = 100'000;
 constexpr int64_t kTimesTheUsual = 10;
 constexpr int64_t kShortestCodeNs = 100'000;
 
-// What happens in an optimizer, but not in a closure that it was given, with a forward and a backward pass.
-class InOptimizer {
- public:
-  explicit InOptimizer(const Model& model) : model_(model), optimizers_(model), calls_(model.strings.size()) {
-    for (uint32_t name = 0; name < calls_.size(); ++name) {
-      const std::string_view text = model.text(StringId{name});
-      calls_[name] = text.starts_with("Optimizer.zero_grad") ? Call::kZeroGrad
-                     : text.starts_with("Optimizer.step")    ? Call::kStep
-                                                             : Call::kNone;
-      has_any_ = has_any_ || calls_[name] != Call::kNone;
-    }
-  }
-
-  bool holds(const analyze::HostSegment& segment) const {
-    if (!has_any_) return false;
-    for (Row row = segment.slice; row != kNoRow; row = model_.host_slices.parent[row]) {
-      const Call call = calls_[static_cast<uint32_t>(model_.host_slices.name[row])];
-      if (call == Call::kZeroGrad) return true;
-      if (call == Call::kStep) return segment.start_ns >= optimizers_.update_start_ns(row);
-    }
-    return false;
-  }
-
- private:
-  enum class Call : uint8_t { kNone, kZeroGrad, kStep };
-
-  const Model& model_;
-  analyze::OptimizerSteps optimizers_;
-  std::vector<Call> calls_;  // by name
-  bool has_any_ = false;
-};
-
 // The outermost range around a slice: a step.
 Row outermost(const Model& model, Row slice) {
   while (slice != kNoRow && model.host_slices.parent[slice] != kNoRow) slice = model.host_slices.parent[slice];
@@ -67,7 +35,7 @@ std::vector<analyze::CodeStretch> own_stretches(const Model& model, const analyz
     const std::string_view name = model.text(host.name[outermost_op(model, chain.segments[segment].slice)]);
     return name.starts_with("autograd::engine::") || name == "aten::ones_like";
   };
-  const InOptimizer in_optimizer(model);
+  const OptimizerCode in_optimizer(model);
   std::vector<analyze::CodeStretch> out;
   bool open = false;
   Row range = kNoRow;
@@ -98,6 +66,26 @@ std::vector<analyze::CodeStretch> own_stretches(const Model& model, const analyz
 }
 
 }  // namespace
+
+OptimizerCode::OptimizerCode(const Model& model) : model_(model), optimizers_(model), calls_(model.strings.size()) {
+  for (uint32_t name = 0; name < calls_.size(); ++name) {
+    const std::string_view text = model.text(StringId{name});
+    calls_[name] = text.starts_with("Optimizer.zero_grad") ? Call::kZeroGrad
+                   : text.starts_with("Optimizer.step")    ? Call::kStep
+                                                           : Call::kNone;
+    has_any_ = has_any_ || calls_[name] != Call::kNone;
+  }
+}
+
+bool OptimizerCode::holds(const analyze::HostSegment& segment) const {
+  if (!has_any_) return false;
+  for (Row row = segment.slice; row != kNoRow; row = model_.host_slices.parent[row]) {
+    const Call call = calls_[static_cast<uint32_t>(model_.host_slices.name[row])];
+    if (call == Call::kZeroGrad) return true;
+    if (call == Call::kStep) return segment.start_ns >= optimizers_.update_start_ns(row);
+  }
+  return false;
+}
 
 std::vector<analyze::CodeStretch> code_stretches(const StudiedTrace& trace) {
   const auto& study = trace.get<analyze::study>();
@@ -137,6 +125,11 @@ std::vector<HostWork> host_work(const StudiedTrace& trace) {
     if (model.copy_kinds(row).direction == CopyDirection::kHtoD) copies.push_back(host.start_ns[launch]);
   }
   std::sort(copies.begin(), copies.end());
+  // Some runtimes launch in a thread of their own: then only the operator of the work tells.
+  for (const Row op : model.device_slices.op) {
+    if (op != kNoRow && leads(op)) launches.push_back(host.start_ns[op]);
+  }
+  std::sort(launches.begin(), launches.end());
   // Operators are asked for in order of time: `next` is where the one before was.
   const auto any_in = [&](const std::vector<int64_t>& times, Row row, std::vector<int64_t>::const_iterator& next) {
     next = gallop(next, times.end(), [&](int64_t time_ns) { return time_ns < host.start_ns[row]; });

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analyze/host/dispatch.h"
+#include "analyze/steps/phases.h"
 #include "model/model.h"
 #include "traces/studied_trace.h"
 
@@ -23,6 +24,21 @@ struct HostWork {
 
 // Of the leading thread in the judged steps, in order of time; none without a device. Loading of batches is left out.
 std::vector<HostWork> host_work(const StudiedTrace& trace);
+
+// What happens in an optimizer, but not in a closure that it was given, with a forward and a backward pass.
+class OptimizerCode {
+ public:
+  explicit OptimizerCode(const Model& model);
+  bool holds(const analyze::HostSegment& segment) const;
+
+ private:
+  enum class Call : uint8_t { kNone, kZeroGrad, kStep };
+
+  const Model& model_;
+  analyze::OptimizerSteps optimizers_;
+  std::vector<Call> calls_;  // by name
+  bool has_any_ = false;
+};
 
 // Stretches of the leading thread in the judged steps without any operator that are too long to be the way to the next
 // one: ten times the usual way, 100 us to 1 ms. What optimizers do in Python for each parameter is none of them, nor is

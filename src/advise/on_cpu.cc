@@ -6,6 +6,7 @@
 #include <string>
 
 #include "advise/evidence.h"
+#include "advise/notes.h"
 #include "advise/text.h"
 #include "analyze/host/cpu_ops.h"
 #include "analyze/verdict/study.h"
@@ -52,10 +53,10 @@ std::vector<Finding> cpu_unfused_attention(const Context& context) {
     for (size_t i = before + 1; i < after; ++i) {
       evidence.add_call(ops[i].row, 0.1, 0);
       evidence.add_way_to(ops[i].row);
-      pass_ns = std::min(pass_ns, model.host_slices.duration_ns[ops[i].row]);
+      pass_ns = std::min(pass_ns, context.took_ns(ops[i].row));
     }
     for (const size_t matmul : {before, after}) {
-      const auto taken_ns = static_cast<double>(std::max<int64_t>(1, model.host_slices.duration_ns[ops[matmul].row]));
+      const auto taken_ns = static_cast<double>(std::max<int64_t>(1, context.took_ns(ops[matmul].row)));
       const double saved = std::min(1.0, static_cast<double>(pass_ns) / taken_ns);
       evidence.add_call(ops[matmul].row, 1 - saved / 2, 1 - saved);
     }
@@ -98,15 +99,14 @@ std::vector<std::vector<analyze::CpuOp>> chains_of(const Context& context) {
 }  // namespace
 
 std::vector<Finding> cpu_unfused_chains(const Context& context) {
-  const Model& model = context.model;
   Evidence evidence(context);
   size_t longest = 0;
   for (const std::vector<analyze::CpuOp>& chain : chains_of(context)) {
     int64_t total_ns = 0;
     int64_t longest_ns = 0;
     for (const analyze::CpuOp& op : chain) {
-      total_ns += model.host_slices.duration_ns[op.row];
-      longest_ns = std::max(longest_ns, model.host_slices.duration_ns[op.row]);
+      total_ns += context.took_ns(op.row);
+      longest_ns = std::max(longest_ns, context.took_ns(op.row));
     }
     if (total_ns == 0) continue;
     // One loop takes at least as long as the longest; it may take half as long again for the others' arithmetic.
@@ -120,10 +120,9 @@ std::vector<Finding> cpu_unfused_chains(const Context& context) {
   }
   if (evidence.empty()) return {};
   Finding finding{.id = "pointwise-unfused",
-                  .try_text = "use one operator for what several do in a row, or let a compiler fuse them",
-                  .try_code = "model = torch.compile(model)",
                   .confidence = Confidence::kMedium,
                   .confirm_by = "run with torch.compile and compare step times"};
+  advise_fusing(context.model, "use one operator for what several do in a row, or let a compiler fuse them", finding);
   evidence.fill(finding);
   finding.title = "chains of up to " + std::to_string(longest) + " operators on the same data take " +
                   short_percent(finding.share_of_step) + " of a step; fused, the data is read and written once";

@@ -9,6 +9,7 @@
 #include "analyze/memory/memory.h"
 #include "analyze/modules/modules.h"
 #include "analyze/testing.h"
+#include "base/test_depth.h"
 #include "import/load.h"
 
 namespace firelane::advise {
@@ -86,6 +87,7 @@ TEST(Properties, findings_hold_on_real_traces) {
   for (const auto& entry : std::filesystem::directory_iterator(FIRELANE_TEST_DATA)) {
     const std::string path = entry.path().string();
     if (!path.ends_with(".json.gz") && !path.ends_with(".lane")) continue;
+    if (entry.file_size() > 300'000 && !is_deep_test()) continue;
     auto loaded = importer::load_trace(path);
     ASSERT_TRUE(loaded.ok()) << path;
     const Judged diagnosis = diagnose(loaded.value());

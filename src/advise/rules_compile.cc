@@ -23,20 +23,52 @@ int64_t noted_ns(const Context& context, std::string_view key) {
   return std::llround(1e9 * noted_number(context.model, key).value_or(0));
 }
 
+// Recordings before compile_failed was noted count graphs of some backends only.
+bool compiles_nothing(const Context& context) {
+  return noted_count(context, "compile_failed") > 0 && noted_count(context, "compile_graphs") == 0;
+}
+
+// A compiler that was asked for and does nothing: what it would do is no advice before it does.
+Precedence before_others(const Context& context) {
+  return compiles_nothing(context) ? Precedence::kNeedless : Precedence::kByGain;
+}
+
+// A break inside of a loop, say: Dynamo leaves the whole function, with all that it calls, as it was.
+std::vector<Finding> find_left_out(const Context& context) {
+  const int64_t failed = noted_count(context, "compile_failed");
+  if (failed == 0) return {};
+  const std::string place = noted_text(context.model, "compile_failed_at");
+  const std::string reason = noted_text(context.model, "compile_fail_reason");
+  return {
+      {.id = "graph-breaks",
+       .title = "torch.compile gave up on " + counted(failed, "function", "functions") +
+                (place.empty() ? "" : ", first " + place) + ", and it runs uncompiled" +
+                (compiles_nothing(context) ? ": nothing is compiled" : "") + (reason.empty() ? "" : "; why: " + reason),
+       .events = failed,
+       .try_text = "make the function compile in one piece: no print, no number read from a tensor (.item(), float()), "
+                   "no if that depends on data, above all not inside of a loop",
+       .try_code = "torch.compile(model, fullgraph=True)  # fails at the first break, and says why",
+       .confidence = Confidence::kHigh,
+       .precedence = before_others(context)}};
+}
+
 std::vector<Finding> find_graph_breaks(const Context& context) {
   const int64_t breaks = noted_count(context, "compile_graph_breaks");
-  if (breaks == 0) return {};
+  if (breaks == 0) return find_left_out(context);
   const std::string reason = noted_text(context.model, "compile_break_reason");
   const int64_t graphs = noted_count(context, "compile_graphs");
   return {{.id = "graph-breaks",
            .title = "torch.compile broke its graph at " + counted(breaks, "place", "places") +
-                    (graphs == 0 ? ", and compiled nothing" : ", into " + counted(graphs, "graph", "graphs")) +
+                    (compiles_nothing(context) ? ", and compiled nothing"
+                     : graphs == 0             ? ""
+                                               : ", into " + counted(graphs, "graph", "graphs")) +
                     (reason.empty() ? "" : "; most often: " + reason),
            .events = breaks,
            .try_text = "make the function compile in one piece: no print, no data-dependent if, no calls of code that "
                        "Dynamo cannot trace",
            .try_code = "torch.compile(model, fullgraph=True)  # fails at the first break, and says why",
-           .confidence = Confidence::kHigh}};
+           .confidence = Confidence::kHigh,
+           .precedence = before_others(context)}};
 }
 
 // Compiled again while steps were already running: sizes, numbers or objects that guards took for constant.
@@ -97,7 +129,8 @@ std::vector<Rule> compile_rules() {
        "torch.compile could not trace a function in one piece: at each break compiled code returns to Python, and "
        "nothing "
        "is\n"
-       "fused across it. Counted by Dynamo itself, over the whole run, in recordings of firelane.\n\n"
+       "fused across it. A break inside of a loop makes it give up the whole function, which then runs uncompiled.\n"
+       "Counted by Dynamo itself, over the whole run, in recordings of firelane.\n\n"
        "What to do: TORCH_LOGS=graph_breaks names each place; take print, .item() and data-dependent ifs out of "
        "compiled\n"
        "code, or leave the part out with torch.compiler.disable on purpose.\n\n"

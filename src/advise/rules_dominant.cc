@@ -234,7 +234,7 @@ std::vector<Finding> find_blown_up(const Context& context, int64_t window_ns) {
     const bool is_within = host.parent[row] != kNoRow && counted_ops.contains(host.parent[row]);
     counted_ops.insert(row);
     if (is_within) continue;
-    share.total_ns += host.duration_ns[row];
+    share.total_ns += context.took_ns(row);
     share.rows.push_back(row);
   }
   const auto largest = std::max_element(
@@ -275,7 +275,7 @@ std::vector<Finding> find_dominant_op(const Context& context) {
     if (segment.start_ns >= context.window.end_ns) break;
     const int64_t ns =
         std::min(segment.end_ns, context.window.end_ns) - std::max(segment.start_ns, context.window.start_ns);
-    window_ns += ns;
+    if (segment.activity != analyze::Activity::kNoCore) window_ns += ns;
     if (segment.activity == analyze::Activity::kOp) times[host.name[segment.slice]][segment.slice] += ns;
   }
   std::map<StringId, Share> shares;
@@ -326,6 +326,8 @@ std::vector<Finding> find_dominant_op(const Context& context) {
   const Advice advice = advice_for(analyze::op_class(text), text);
   finding.try_text = std::string("it may be ") + advice.could_be;
   finding.try_code = advice.code;
+  if (finding.try_code == kCompile && (is_compile_broken(model) || is_compiled(model)))
+    advise_fusing(model, advice.could_be, finding);
   add_longest(finding, model, largest->rows);
   finding.confirm_by = dims.empty()     ? "record with shapes, to see what it works on"
                        : caller.empty() ? "record with " + context.flag(RecordOption::kStacks) + ", to see the line"

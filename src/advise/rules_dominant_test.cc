@@ -171,7 +171,8 @@ CpuProgram lightning(int updates, double update_us) {
     program.in_optimizer([&] {
       for (int i = 0; i < 30; ++i) program.op("aten::linear", 300).op("aten::add_", 100);
       for (int i = 0; i < 30; ++i) program.node("AddmmBackward0", "aten::mm", 400);
-      for (int i = 0; i < updates; ++i) program.op("aten::addcdiv_", update_us);
+      constexpr std::string_view kOfOneTensor[] = {"aten::lerp_", "aten::mul_", "aten::addcmul_", "aten::addcdiv_"};
+      for (int i = 0; i < updates; ++i) program.op(kOfOneTensor[i % 4], update_us);
     });
     program.end_step();
   }

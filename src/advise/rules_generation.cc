@@ -152,7 +152,7 @@ void add_host_work(const Context& context, const std::vector<Pass>& passes, Evid
     const bool scales = std::any_of(inputs.begin(), inputs.end(), [&](const analyze::OpTensor& tensor) {
       return std::find(tensor.dims.begin(), tensor.dims.end(), pass->tokens) != tensor.dims.end();
     });
-    const double least = kShortCallNs / static_cast<double>(std::max<int64_t>(1, host.duration_ns[row]));
+    const double least = kShortCallNs / static_cast<double>(std::max<int64_t>(1, context.took_ns(row)));
     const double keep = std::min(1.0, std::max(least, 1.0 / static_cast<double>(pass->tokens)));
     if (scales && keep < 1) evidence.add_call(row, std::min(1.0, 2 * keep), keep);
   }
@@ -277,7 +277,7 @@ std::vector<Finding> find_growing_input(const Context& context) {
     }
   } else {
     for (const auto& [op, part] : keep_of) {
-      const double least = kShortCallNs / static_cast<double>(std::max<int64_t>(1, model.host_slices.duration_ns[op]));
+      const double least = kShortCallNs / static_cast<double>(std::max<int64_t>(1, context.took_ns(op)));
       const double keep = std::min(1.0, std::max(part, least));
       evidence.add_call(op, std::min(1.0, 1.5 * keep), keep);
     }

@@ -31,7 +31,7 @@ constexpr int64_t kLeastNodes = 10;  // per step: fewer may be one stray op
 
 // A forward op would make no node.
 void add_graph_of(const Context& context, Row op, Evidence& evidence) {
-  const auto ns = static_cast<double>(context.model.host_slices.duration_ns[op] + 1);
+  const auto ns = static_cast<double>(context.took_ns(op) + 1);
   const double call = context.has_device_work ? 1 : std::min(1.0, kCallNs / ns);
   evidence.add_call(op, 1 - call * (1 - (context.has_device_work ? kKeepLow : kCpuKeepLow)),
                     1 - call * (1 - (context.has_device_work ? kKeepHigh : kCpuKeepHigh)));
@@ -142,11 +142,11 @@ int64_t number_of(const Model& model, Row op) {
 }
 
 // A backward pass goes from the loss to the first layers: once it has the last gradient that is used, all that follows
-// in the same step is for nobody, gradients of activations too.
+// in the same pass is for nobody, gradients of activations too.
 class NeedlessEnd {
  public:
   NeedlessEnd(const Context& context, const Gradients& gradients) : host_(context.model.host_slices) {
-    for (const analyze::Interval& step : steps_of(context)) {
+    for (const analyze::Interval& step : gradients.passes) {
       End end{.step_end_ns = step.end_ns};
       for (const Row row : gradients.used) {
         if (host_.start_ns[row] < step.start_ns || host_.start_ns[row] >= step.end_ns) continue;
@@ -366,6 +366,16 @@ std::vector<Finding> find_unused_gradients(const Context& context) {
   evidence.fill(finding);
   finding.title = "gradients of " + counted(gradients.count, "parameter", "parameters") +
                   " are computed that no optimizer uses: " + short_percent(finding.share_of_step) + " of a step";
+  if (gradients.thrown_away) {
+    finding.title =
+        "gradients of " + counted(gradients.count, "parameter", "parameters") +
+        " are computed and thrown away before an optimizer reads them: " + short_percent(finding.share_of_step) +
+        " of a step";
+    finding.try_text =
+        "a loss reaches parameters that it does not train: detach what goes into it, or freeze these meanwhile";
+    finding.try_code = "loss_d = f(D(fake.detach()))  # and D.requires_grad_(False) while G's loss goes back";
+    finding.confirm_by = "look at which parameters have .grad when zero_grad() is called";
+  }
   return {finding};
 }
 
@@ -379,6 +389,8 @@ std::vector<Rule> gradients_rules() {
        "until the result is gone. With one, parameters get gradients that no optimizer uses, as when adapters (LoRA)\n"
        "are trained on a base whose weights still require gradients; these are told by shape, what is accumulated\n"
        "against what the optimizer touches, and by how many of a shape one backward pass accumulates. Needs shapes.\n"
+       "Where the recording follows tensors (firelane record does), gradients are told by themselves: those that are\n"
+       "given back before an optimizer reads them, as of a generator that the discriminator's loss goes back through.\n"
        "\n"
        "What to do: torch.inference_mode() around evaluation; requires_grad_(False) on what is not trained, which\n"
        "leaves its matmuls out of the backward.\n"

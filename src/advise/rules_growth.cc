@@ -46,11 +46,11 @@ std::string what_grows(const Context& context) {
 
 // Of the recorded steps where none was timed by itself.
 analyze::Growth growth_of(const Context& context) {
-  if (context.model.timed_steps.size() > 0) return analyze::step_growth(context.model.timed_steps);
+  if (context.model.timed_steps.size() > 0) return analyze::step_growth(context.model);
   std::vector<analyze::StepPoint> points;
   if (context.study->steps.source == analyze::StepSource::kWholeTrace) return {};
   for (const analyze::FoundStep& step : context.study->steps.steps) {
-    if (!step.warm_up) points.push_back({.number = step.number, .value = step.duration_ns()});
+    if (!step.warm_up) points.push_back({.number = step.number, .value = step.own_ns()});
   }
   return analyze::find_growth(points);
 }

@@ -1,6 +1,8 @@
 // What the program's own host does while nothing is launched: operators on the CPU, garbage collection, other code.
 #include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "advise/gain.h"
@@ -8,6 +10,7 @@
 #include "advise/host_work.h"
 #include "advise/rule.h"
 #include "advise/text.h"
+#include "analyze/common/median.h"
 #include "analyze/host/dispatch.h"
 
 namespace firelane::advise {
@@ -107,8 +110,15 @@ std::vector<Finding> find_gc(const Context& context) {
   return {finding};
 }
 
-// Where the program was, for a recording without Python's functions: the operators before and after.
-std::string place_text(const Context& context, const analyze::CodeStretch& stretch) {
+// Where the program was: the operators before and after.
+struct Place {
+  StringId after = kNoString;
+  StringId before = kNoString;
+  auto operator<=>(const Place&) const = default;
+};
+
+// A step's end parts places.
+Place place_of(const Context& context, const analyze::CodeStretch& stretch, const analyze::FoundStep& step) {
   const Model& model = context.model;
   const HostSlices& host = model.host_slices;
   const auto lane = static_cast<size_t>(context.study->host->chains[0].lanes[0]);
@@ -116,39 +126,65 @@ std::string place_text(const Context& context, const analyze::CodeStretch& stret
   const auto after = static_cast<Row>(
       std::lower_bound(begin + model.lanes.host_begin[lane], begin + model.lanes.host_end[lane], stretch.start_ns) -
       begin);
-  std::string text;
+  Place place;
   for (Row row = after; row > model.lanes.host_begin[lane]; --row) {
     if (!is_outermost_op(host, row - 1)) continue;
-    text = "after " + std::string(model.text(host.name[row - 1]));
+    if (host.start_ns[row - 1] >= step.start_ns) place.after = host.name[row - 1];
     break;
   }
   for (Row row = after; row < model.lanes.host_end[lane]; ++row) {
     if (host.start_ns[row] < stretch.end_ns || !is_outermost_op(host, row)) continue;
-    text += (text.empty() ? "before " : " and before ") + std::string(model.text(host.name[row]));
+    if (host.start_ns[row] < step.end_ns) place.before = host.name[row];
     break;
   }
+  return place;
+}
+
+// For a recording without Python's functions.
+std::string place_text(const Context& context, const analyze::CodeStretch& stretch) {
+  const auto& steps = context.study->steps.steps;
+  const auto step = std::partition_point(
+      steps.begin(), steps.end(), [&](const analyze::FoundStep& each) { return each.end_ns <= stretch.start_ns; });
+  const Place place = place_of(context, stretch, step == steps.end() ? steps.back() : *step);
+  std::string text;
+  if (place.after != kNoString) text = "after " + std::string(context.model.text(place.after));
+  if (place.before != kNoString)
+    text += (text.empty() ? "before " : " and before ") + std::string(context.model.text(place.before));
   return text.empty() ? "" : "; the longest stretch is " + text;
 }
 
-// Whether the usual step has a good part of it, and not a few steps all.
-bool is_in_most_steps(const Context& context, const std::vector<analyze::CodeStretch>& stretches) {
-  constexpr int64_t kOfAverage = 4;
-  std::vector<int64_t> by_step;
-  int64_t total_ns = 0;
-  for (const analyze::FoundStep& step : context.study->steps.steps) {
-    if (step.warm_up) continue;
-    int64_t ns = 0;
-    auto each = std::partition_point(stretches.begin(), stretches.end(), [&](const analyze::CodeStretch& stretch) {
-      return stretch.start_ns < step.start_ns;
-    });
-    for (; each != stretches.end() && each->start_ns < step.end_ns; ++each) ns += each->end_ns - each->start_ns;
-    by_step.push_back(ns);
-    total_ns += ns;
+// Code of the program runs at the same place in step after step. A stretch at a place that other steps pass quickly is
+// a slow step, with a finding of its own, or nothing of the program's: the thread had no core. The same goes for what
+// one stretch is longer than those of its place.
+void keep_what_comes_again(const Context& context, std::vector<analyze::CodeStretch>& stretches) {
+  constexpr int64_t kFewSteps = 3;
+  constexpr int64_t kTimesItsPlace = 3;
+  struct Seen {
+    std::vector<int64_t> longest;  // by step that has one
+    size_t step = SIZE_MAX;
+  };
+  const std::vector<analyze::FoundStep>& steps = context.study->steps.steps;
+  std::map<Place, Seen> places;
+  std::vector<Place> place_by_stretch;
+  size_t step = 0;
+  for (const analyze::CodeStretch& each : stretches) {
+    while (step + 1 < steps.size() && each.start_ns >= steps[step + 1].start_ns) ++step;
+    place_by_stretch.push_back(place_of(context, each, steps[step]));
+    Seen& seen = places[place_by_stretch.back()];
+    if (seen.step != step) seen.longest.push_back(0);
+    seen.step = step;
+    seen.longest.back() = std::max(seen.longest.back(), each.end_ns - each.start_ns);
   }
-  if (by_step.empty()) return false;
-  const auto middle = by_step.begin() + static_cast<std::ptrdiff_t>(by_step.size() / 2);
-  std::nth_element(by_step.begin(), middle, by_step.end());
-  return *middle * kOfAverage * static_cast<int64_t>(by_step.size()) >= total_ns;
+  if (context.step_count < kFewSteps) return;
+  std::vector<analyze::CodeStretch> kept;
+  for (size_t i = 0; i < stretches.size(); ++i) {
+    const Seen& seen = places[place_by_stretch[i]];
+    if (2 * static_cast<int64_t>(seen.longest.size()) < context.step_count) continue;
+    kept.push_back(stretches[i]);
+    const int64_t most_ns = kTimesItsPlace * analyze::median(seen.longest);
+    kept.back().end_ns = std::min(kept.back().end_ns, kept.back().start_ns + most_ns);
+  }
+  stretches = std::move(kept);
 }
 
 // Long stretches without any operator: files, logs, plots, environments, text, data that no DataLoader loads.
@@ -163,9 +199,8 @@ std::vector<Finding> find_host_code(const Context& context) {
       return each.start_ns >= work.start_ns && each.start_ns < work.end_ns;
     });
   }
+  keep_what_comes_again(context, stretches);
   if (stretches.empty()) return {};
-  // Once in many steps is a slow step, and has its own finding.
-  if (!is_in_most_steps(context, stretches)) return {};
   std::sort(stretches.begin(), stretches.end(), [](const analyze::CodeStretch& a, const analyze::CodeStretch& b) {
     return a.end_ns - a.start_ns > b.end_ns - b.start_ns;
   });
@@ -219,7 +254,8 @@ std::vector<Rule> host_code_rules() {
        "For a while the training thread calls no operator: it reads files, writes logs, draws, sleeps, splits text, "
        "or\n"
        "works on data in plain Python, NumPy or another library. Meanwhile nothing is computed or launched.\n\n"
-       "Counted are stretches between two operators that are ten times as long as the usual one (100 us to 1 ms).\n"
+       "Counted are stretches between two operators that are ten times as long as the usual one (100 us to 1 ms), at\n"
+       "places (after one operator and before another) where at least half of the steps have one.\n"
        "Shorter ones are the way from one operator to the next, which launch-overhead counts; so is what optimizers "
        "do\n"
        "in Python, and the way into a backward pass. The gain is a replay without them.\n\n"

@@ -53,8 +53,41 @@ TEST(HostCode, what_torch_does_in_python_itself_is_none) {
   EXPECT_NE(find(with_code(Place::kIntoBackward, 2000), "host-code"), nullptr) << "too long for that";
 }
 
+TEST(HostCode, stretches_at_another_place_in_each_step_are_none) {
+  TraceBuilder builder;
+  double at = 0;
+  for (int step = 0; step < 6; ++step) {
+    const double from = at;
+    for (int i = 0; i < 12; ++i) {
+      builder.op("aten::op" + std::to_string(i), {.start_us = at, .end_us = at + 30});
+      at += i == 2 * step ? 900 : 38;
+    }
+    builder.step(step, {.start_us = from, .end_us = at});
+  }
+  const Model model = builder.build();
+  EXPECT_EQ(find(diagnose(model), "host-code"), nullptr) << "the thread had no core, most likely";
+}
+
 TEST(HostCode, one_step_of_many_is_a_slow_step) {
   EXPECT_EQ(find(with_code(Place::kOnceInEight, 8000), "host-code"), nullptr);
+}
+
+// Ascend launches in a thread of its own: the thread of the operators was said to compute on the CPU.
+TEST(HostCompute, an_operator_whose_work_another_thread_launches_does_not_compute_on_the_cpu) {
+  for (const bool has_work : {true, false}) {
+    TraceBuilder builder;
+    for (int64_t i = 0; i < 4; ++i) {
+      const double at = 1000.0 * static_cast<double>(i);
+      builder.step(i, {.start_us = at, .end_us = at + 1000});
+      builder.op("aten::mul", {.start_us = at + 10, .end_us = at + 700, .external_id = i + 1});
+      builder.call("launch", {.start_us = at + 300, .end_us = at + 310, .thread = 2, .correlation = i + 1});
+      builder.kernel("mul", {.start_us = at + 320,
+                             .end_us = at + 400,
+                             .correlation = i + 1,
+                             .external_id = has_work ? i + 1 : kNoNumber});
+    }
+    EXPECT_EQ(find(diagnose(builder.build()), "host-compute") == nullptr, has_work);
+  }
 }
 
 }  // namespace

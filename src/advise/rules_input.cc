@@ -29,7 +29,7 @@ bool only_handed_over(const Context& context, const std::vector<Row>& calls) {
   int64_t total_ns = 0;
   for (const Row row : calls) {
     if (context.model.text(host.name[row]).find("MultiProcessing") == std::string_view::npos) return false;
-    total_ns += host.duration_ns[row];
+    total_ns += context.took_ns(row);
   }
   return !calls.empty() && total_ns / static_cast<int64_t>(calls.size()) < kHandOverNs;
 }

@@ -7,6 +7,7 @@
 #include "advise/evidence.h"
 #include "advise/host_evidence.h"
 #include "advise/kernel_evidence.h"
+#include "advise/notes.h"
 #include "advise/on_cpu.h"
 #include "advise/rule.h"
 #include "advise/text.h"
@@ -179,7 +180,7 @@ void add_doubles_on_cpu(const Context& context, Evidence& evidence) {
     if (!takes_double(context.model, row)) continue;
     lane = host.lane[row];
     until = host.end_ns(row);
-    const double computes = std::max(0.0, 1 - kCpuCallNs / static_cast<double>(host.duration_ns[row] + 1));
+    const double computes = std::max(0.0, 1 - kCpuCallNs / static_cast<double>(context.took_ns(row) + 1));
     evidence.add_call(row, 1 - computes * (1 - kWideKeepLow), 1 - computes * (1 - kWideKeepHigh));
   }
 }
@@ -271,10 +272,9 @@ std::vector<Finding> find_unfused_chains(const Context& context) {
   }
   if (evidence.empty()) return {};
   Finding finding{.id = "pointwise-unfused",
-                  .try_text = "let a compiler fuse pointwise, normalization and reduction kernels",
-                  .try_code = "model = torch.compile(model)",
                   .confidence = Confidence::kMedium,
                   .confirm_by = "run with torch.compile and compare step times"};
+  advise_fusing(context.model, "let a compiler fuse pointwise, normalization and reduction kernels", finding);
   evidence.fill(finding);
   // Mostly launches to save: the same cause, and the same remedy, as a host that cannot feed the device.
   finding.cause = finding.cost_ns < finding.gain.middle_ns() ? "overhead" : kFusion;

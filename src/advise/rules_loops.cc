@@ -67,6 +67,62 @@ analyze::WhatIf without(const Context& context, const std::vector<const analyze:
   return change;
 }
 
+struct Remedy {
+  const char* text;
+  const char* code;
+};
+
+// What one call instead of all rounds looks like, by what a round does.
+Remedy remedy_for(const Model& model, const analyze::Loop& loop) {
+  bool cell = false;
+  bool embeds = false;
+  bool gathers = false;
+  bool multiplies = false;
+  bool in_place = true;
+  for (const Row row : loop.body) {
+    const std::string_view name = model.text(model.host_slices.name[row]);
+    cell = cell || name.ends_with("_cell");
+    embeds = embeds || name.starts_with("aten::embedding");
+    gathers = gathers || name == "aten::index" || name == "aten::index_select" || name.starts_with("aten::index_add");
+    multiplies = multiplies || name == "aten::linear" || name == "aten::matmul" || name == "aten::mm" ||
+                 name == "aten::addmm" || name == "aten::bmm";
+    in_place = in_place && name.ends_with('_');
+  }
+  if (cell) {
+    return {"run the whole sequence in one call: nn.LSTM, nn.GRU or nn.RNN instead of a cell for each time step",
+            "output, state = nn.LSTM(size, size)(sequence)  # instead of for x in sequence: state = cell(x, state)"};
+  }
+  if (loop.chained) {
+    return {
+        "each round needs the one before it: run several sequences as one batch, compile what a round does, or use an "
+        "operator for the whole recurrence (nn.LSTM, cumsum, cumprod)",
+        "step = torch.compile(step)  # or x of shape [sequences, ...] instead of one after the other"};
+  }
+  if (embeds) {
+    return {"look all of them up in one call: one embedding table with offsets, or all ids in one tensor",
+            "nn.EmbeddingBag(rows_of_all_tables, size)  # ids of table i plus the rows of those before it"};
+  }
+  if (in_place) {
+    return {"update all tensors in one call",
+            "torch._foreach_mul_(tensors, 0.9)  # instead of for t in tensors: t.mul_(0.9)"};
+  }
+  if (loop.reads && !multiplies) {
+    return {
+        "compute all of them first and read them back once",
+        "values = torch.stack([x.norm() for x in xs]).tolist()  # or torch._foreach_norm(xs), instead of .item() each"};
+  }
+  if (gathers && !multiplies) {
+    return {"do all rounds in one call over all indices: index_add, scatter_reduce, or a sorted batch",
+            "out = torch.zeros_like(x).index_add_(0, target, x[source])  # instead of one sum for each target"};
+  }
+  if (multiplies) {
+    return {"do all rounds in one call: stack the pieces along a dimension and use the batched operator",
+            "y = torch.bmm(x, w)  # instead of [x[i] @ w[i] for i in range(n)]"};
+  }
+  return {"do all rounds in one call: stack the pieces along a dimension, or let torch.func.vmap do it",
+          "y = torch.func.vmap(f)(x)  # instead of [f(x[i]) for i in range(n)]"};
+}
+
 std::vector<Finding> find_repeated(const Context& context) {
   if (context.study == nullptr || context.study->host->chains.empty()) return {};
   const Model& model = context.model;
@@ -90,17 +146,17 @@ std::vector<Finding> find_repeated(const Context& context) {
                   (longest->passes  ? ", with a backward pass each time"
                    : longest->reads ? ", and waits for a number each time"
                                     : "");
+  if (longest->chained) finding.title += ", each from what the one before made";
   if (longest->python != kNoRow) finding.title += ", in " + std::string(model.text(host.name[longest->python]));
   finding.title += ": " + short_time(finding.cost_ns) + " of each step (" + short_percent(finding.share_of_step) + ")";
   for (const Row row : longest->body) {
     if (finding.slices.size() < kEvidenceSlices) finding.slices.push_back({.row = row, .on_device = false});
   }
   finding.ranges.push_back({longest->start_ns, longest->end_ns});
-  finding.try_text =
-      "do all rounds in one call: stack the pieces along a dimension and use the batched operator (bmm, one embedding "
-      "table with offsets, nn.LSTM instead of a cell, torch.func.vmap, torch._foreach_*)";
-  finding.try_code = "y = torch.bmm(x, w)  # instead of [x[i] @ w[i] for i in range(n)]";
-  finding.confidence = Confidence::kMedium;
+  const Remedy remedy = remedy_for(model, *longest);
+  finding.try_text = remedy.text;
+  finding.try_code = remedy.code;
+  finding.confidence = longest->chained ? Confidence::kLow : Confidence::kMedium;
   finding.confirm_by = longest->python == kNoRow
                            ? "record with " + context.flag(RecordOption::kStacks) + ", to see the line of the loop"
                            : "batch the loop and compare step times";
@@ -117,7 +173,7 @@ void fill_from_loops(const Context& context, const std::vector<const analyze::Lo
   int64_t spent_ns = 0;
   finding.events = 0;
   for (const analyze::Loop* loop : loops) {
-    spent_ns += loop->end_ns - loop->start_ns;
+    spent_ns += context.took_ns(loop->start_ns, loop->end_ns);
     finding.events += loop->rounds;
   }
   const double kept =
@@ -160,7 +216,10 @@ std::vector<Rule> loops_rules() {
        "Layers of a model repeat as well: rounds with normalization, convolution or attention count only if they go "
        "back\n"
        "through the same weights or have a backward pass of their own. The gain is a replay with one round left; its\n"
-       "kernels do the work of all.\n\n"
+       "kernels do the work of all.\n"
+       "Where the recording follows tensors (firelane record does), rounds of which each goes on with what the one "
+       "before\n"
+       "made are told: with weights of their own they are layers and no loop, with the same weights a recurrence.\n\n"
        "What to do: one call on a batch: bmm instead of a loop over experts or heads, nn.LSTM instead of LSTMCell, "
        "one\n"
        "embedding table with offsets, index_add or scatter over all indices, torch.func.vmap.\n\n"

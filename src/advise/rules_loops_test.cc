@@ -3,6 +3,7 @@
 
 #include "advise/diagnose.h"
 #include "advise/testing.h"
+#include "import/metadata.h"
 #include "model/trace_builder.h"
 
 namespace firelane::advise {
@@ -271,19 +272,27 @@ TEST(HostCompute, operators_that_launch_are_none) {
 }
 
 TEST(SlowSteps, steps_that_were_only_timed_count_and_tell_their_period) {
-  TimedSteps steps;
-  for (int64_t i = 0; i < 34; ++i) {
-    steps.number.push_back(i);
-    steps.start_ns.push_back(i);
-    steps.disturbance.push_back(StepDisturbance::kNone);
-    steps.duration_ns.push_back(i % 8 == 7 ? 90'000'000 : 10'000'000 + i * 1000);
-  }
-  const analyze::SlowSteps slow = analyze::find_slow_steps(steps);
+  const auto timed = [](const auto& ms_of, double waited_us = -1) {
+    TraceBuilder builder;
+    double at_us = 0;
+    for (int64_t i = 0; i < 34; ++i) {
+      const double ms = ms_of(i);
+      const double waited = waited_us < 0 || i % 8 != 7 ? std::min(0.0, waited_us) : waited_us;
+      builder.timed_step(i, {.start_us = at_us, .end_us = at_us + 1000 * ms, .waited_us = waited});
+      at_us += 1000 * ms;
+    }
+    builder.metadata("torch", R"({"threads": 1})");
+    Model model = builder.build();
+    importer::interpret_metadata(model.info);
+    return model;
+  };
+  const auto one_in_eight = [](int64_t i) { return i % 8 == 7 ? 90 : 10 + static_cast<double>(i) / 1000; };
+  const analyze::SlowSteps slow = analyze::find_slow_steps(timed(one_in_eight));
   EXPECT_EQ(slow.numbers, (std::vector<int64_t>{7, 15, 23, 31}));
   EXPECT_EQ(slow.timed, 32);
   EXPECT_NEAR(static_cast<double>(slow.excess_ns), 80e6 / 8, 1e5);
-  for (int64_t& each : steps.duration_ns) each = 10'000'000;
-  EXPECT_TRUE(analyze::find_slow_steps(steps).numbers.empty());
+  EXPECT_TRUE(analyze::find_slow_steps(timed([](int64_t) { return 10.0; })).numbers.empty());
+  EXPECT_TRUE(analyze::find_slow_steps(timed(one_in_eight, 80'000)).numbers.empty()) << "they had no core";
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ std::vector<Finding> find_many_optimizers(const Context& context) {
   int64_t spent_ns = 0;
   std::vector<Row> rows;
   for (const Run& run : runs.all) {
-    spent_ns += model.host_slices.end_ns(run.back()) - model.host_slices.start_ns[run.front()];
+    spent_ns += context.took_ns(model.host_slices.start_ns[run.front()], model.host_slices.end_ns(run.back()));
     rows.insert(rows.end(), run.begin(), run.end());
   }
   Finding finding{.id = "many-optimizers", .cost_ns = context.study->per_step(spent_ns), .events = runs.steps};

@@ -10,6 +10,7 @@
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "analyze/compute/roofline.h"
+#include "analyze/host/core_waits.h"
 #include "base/text.h"
 
 namespace firelane::advise {
@@ -47,13 +48,20 @@ std::vector<Finding> find_busy_machine(const Context& context) {
   if (model.info.environment.cores <= 0 || !own || !others) return {};
   const auto cores = static_cast<double>(model.info.environment.cores);
   if (*others + *own < kFull * cores || *others < kOthers * cores) return {};
-  return {{.id = "busy-machine",
-           .title = "other processes used " + short_percent(std::min(1.0, *others / cores)) +
-                    " of the machine's cores meanwhile, and none was free: steps are slower, and vary",
-           .events = 1,
-           .try_text = "measure on a machine that does nothing else, or give the program cores of its own",
-           .try_code = "taskset -c 0-7 python train.py",
-           .confidence = Confidence::kHigh}};
+  Finding finding{.id = "busy-machine", .events = 1};
+  const analyze::CoreWaits waits(model);
+  finding.title = "other processes used " + short_percent(std::min(1.0, *others / cores)) +
+                  " of the machine's cores meanwhile, and none was free: steps are slower, and vary";
+  if (waits.is_known()) {
+    finding.share_of_step = waits.waited_share();
+    finding.title = "other processes used " + short_percent(std::min(1.0, *others / cores)) +
+                    " of the machine's cores meanwhile, and steps waited " + short_percent(finding.share_of_step) +
+                    " of their time for one: they are slower, and vary";
+  }
+  finding.try_text = "measure again when nothing else runs here, or on another machine";
+  finding.try_code = "top -o %CPU  # which processes these are";
+  finding.confidence = Confidence::kHigh;
+  return {finding};
 }
 
 // The counter's samples while the judged steps ran, and the highest of all.
@@ -182,7 +190,9 @@ std::vector<Rule> settings_rules() {
        "While this was recorded, programs outside of this one (and its children) kept most of the other cores busy. "
        "What "
        "is\n"
-       "measured then is partly them.\n\n"
+       "measured then is partly them. Recordings of firelane say how long each step waited for a core; what single "
+       "steps\n"
+       "waited beyond the usual is left out of slow steps, of the program's code and of gains.\n\n"
        "What to do: measure again when the machine is free, or pin the program to cores that nobody else uses.\n\n"
        "When not: the program always shares its machine, and what counts is how it does there.",
        find_busy_machine},

@@ -53,6 +53,25 @@ TEST(Compile, breaks_and_recompilations_are_told_with_dynamos_reason) {
   EXPECT_NE(title_of(model, "compile-cold-start"), "");
 }
 
+TEST(Compile, a_function_that_dynamo_gave_up_on_comes_first_where_nothing_is_compiled) {
+  const Model model = program_with({{"compile_frames", "5"},
+                                    {"compile_graphs", "0"},
+                                    {"compile_failed", "1"},
+                                    {"compile_failed_at", "\"net.py:7 forward\""},
+                                    {"compile_fail_reason", "\"Unsupported Tensor.item() call\""}});
+  const Judged judged = diagnose(model);
+  ASSERT_FALSE(judged.findings.empty());
+  EXPECT_EQ(judged.findings[0].title,
+            "torch.compile gave up on 1 function, first net.py:7 forward, and it runs uncompiled: nothing is compiled; "
+            "why: Unsupported Tensor.item() call");
+  for (const Finding& finding : judged.findings) {
+    EXPECT_EQ(finding.try_code.find("model = torch.compile(model)"), std::string::npos) << finding.id;
+  }
+  EXPECT_EQ(title_of(program_with({{"compile_frames", "5"}, {"compile_graphs", "5"}, {"compile_failed", "0"}}),
+                     "graph-breaks"),
+            "");
+}
+
 TEST(Compile, cuda_graphs_that_were_asked_for_and_left_out_are_counted) {
   EXPECT_TRUE(title_of(program_with({{"compile_cudagraph_skips", "2"}}), "cuda-graphs-skipped")
                   .starts_with("torch.compile was asked for CUDA graphs and left them out for 2 graphs"));

@@ -116,12 +116,12 @@ std::vector<Finding> find_recorded_outliers(const Context& context) {
   for (const analyze::FoundStep& step : study.steps.steps) {
     if (step.warm_up) continue;
     if (!step.outlier) {
-      slowest_ns = std::max(slowest_ns, step.duration_ns());
+      slowest_ns = std::max(slowest_ns, step.own_ns());
       continue;
     }
     ++finding.events;
     numbers.push_back(step.number);
-    slow_ns += step.duration_ns();
+    slow_ns += step.own_ns();
     finding.ranges.push_back({step.start_ns, step.end_ns});
   }
   if (finding.events == 0) return {};
@@ -150,7 +150,7 @@ std::vector<Finding> find_recorded_outliers(const Context& context) {
   if (!others.empty()) {
     finding.title += others;
     finding.try_text = "measure again when the machine is free: these steps may only have waited for a core";
-    finding.try_code = "firelane record -- taskset -c 0-7 python train.py";
+    finding.try_code = "top -o %CPU  # which processes these are";
     finding.confidence = Confidence::kLow;
     finding.confirm_by = "record again, and see whether the same steps are slow";
     return {finding};
@@ -187,9 +187,8 @@ std::vector<Finding> find_timed_outliers(const Context& context) {
                    (one ? "it does" : "they do") + " is not known";
   finding.try_text =
       "look for what happens every few steps: checkpoints, logging, evaluation, files; record such a step";
-  finding.try_code =
-      period > 1 ? "schedule(wait=" + std::to_string(period) + ", warmup=1, active=" + std::to_string(period) + ")"
-                 : "schedule(wait=5, warmup=1, active=50)";
+  const Front front = context.model.info.environment.front;
+  finding.try_code = period > 1 ? plan_of(front, period, period) : plan_of(front, 5, 50);
   return {finding};
 }
 

@@ -71,6 +71,13 @@ void say_measured(const analyze::Study& study, Verdict& out) {
   }
 }
 
+constexpr double kMostlyBusy = 0.75;
+
+// Of what keeps the device busy, copies alone are most.
+bool is_copying(const analyze::Study& study) {
+  return study.has_device_work && 2 * study.breakdown.total.copy_ns > study.breakdown.total.busy_ns();
+}
+
 void say_limit(const analyze::Study& study, Verdict& out) {
   const Limit limit = study.bound.limit;
   if (study.cold) {
@@ -88,6 +95,10 @@ void say_limit(const analyze::Study& study, Verdict& out) {
   }
   out.label = label_text(limit);
   out.reason = analyze::reason_for(limit, study.has_device_work);
+  if (limit == Limit::kMemory && is_copying(study)) out.reason = "the device is busy with copies that no kernel hides";
+  if (limit == Limit::kUnknown && study.has_device_work && study.bound.device_busy >= kMostlyBusy) {
+    out.reason = "the device is busy most of the time, and this trace does not show what limits its work";
+  }
   if (limit != Limit::kMixed) return;
   // The host decides when a step ends, and the device is busy nearly all the time: neither has time to spare.
   const double host = study.bound.shares[static_cast<size_t>(Limit::kOverhead)];
@@ -125,7 +136,12 @@ std::string step_text(const analyze::Study& study) {
   return text;
 }
 
-std::string meaning_of(Limit limit, bool has_device_work) {
+std::string meaning_of(const analyze::Study& study) {
+  const Limit limit = study.bound.limit;
+  const bool has_device_work = study.has_device_work;
+  if (limit == Limit::kMemory && is_copying(study)) {
+    return "Copies take the time: the GPU waits for its data rather than computing.";
+  }
   switch (limit) {
     case Limit::kOverhead:
       return has_device_work
@@ -153,8 +169,7 @@ std::string meaning_of(Limit limit, bool has_device_work) {
 std::string Verdict::sentence() const { return headline() + (step.empty() ? "" : "; " + step); }
 
 Verdict verdict_of(const analyze::Study& study) {
-  Verdict out{
-      .bound = study.bound, .step = step_text(study), .meaning = meaning_of(study.bound.limit, study.has_device_work)};
+  Verdict out{.bound = study.bound, .step = step_text(study), .meaning = meaning_of(study)};
   say_limit(study, out);
   if (study.unit_use.is_known()) say_measured(study, out);
   return out;

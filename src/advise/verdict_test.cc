@@ -46,6 +46,36 @@ TEST(Verdict, a_busy_device_behind_a_busy_host_is_not_called_launch_overhead_of_
   EXPECT_EQ(diagnose(builder.build()).verdict.headline(), "mixed: host and device take about as long");
 }
 
+TEST(Verdict, copies_are_not_called_memory_of_the_device) {
+  TraceBuilder builder;
+  for (int64_t i = 0; i < 4; ++i) {
+    const double at = 20.0 * static_cast<double>(i);  // the host runs ahead
+    builder.step(i, {.start_us = at, .end_us = at + 20});
+    builder.call("cudaMemcpyAsync", {.start_us = at + 1, .end_us = at + 5, .correlation = i + 1});
+    builder.copy("Memcpy HtoD (Pinned -> Device)",
+                 {.start_us = 10 + 50 * at, .end_us = 1005 + 50 * at, .correlation = i + 1});
+  }
+  const Verdict verdict = diagnose(builder.build()).verdict;
+  EXPECT_EQ(verdict.headline(), "memory-bound: the device is busy with copies that no kernel hides");
+  EXPECT_EQ(verdict.meaning, "Copies take the time: the GPU waits for its data rather than computing.");
+}
+
+// Whole functions of a program under its own names: whether they compute or read memory is not known.
+TEST(Verdict, work_that_nobody_can_name_is_not_said_to_be_memory_bound) {
+  TraceBuilder builder;
+  for (int64_t i = 0; i < 4; ++i) {
+    const double at = 20.0 * static_cast<double>(i);  // the host runs ahead
+    builder.step(i, {.start_us = at, .end_us = at + 20});
+    builder.call("runFunction", {.start_us = at + 1, .end_us = at + 5, .correlation = i + 1});
+    builder.kernel("merge", {.start_us = 10 + 50 * at, .end_us = 1005 + 50 * at, .correlation = i + 1});
+  }
+  Model model = builder.build();
+  EXPECT_EQ(diagnose(model).verdict.label, "memory-bound");
+  model.info.accelerator = Accelerator::kMtia;
+  EXPECT_EQ(diagnose(model).verdict.headline(),
+            "unknown: the device is busy most of the time, and this trace does not show what limits its work");
+}
+
 TEST(Verdict, one_slow_step_does_not_make_the_device_100_percent_busy) {
   TraceBuilder builder;
   double at = 0;

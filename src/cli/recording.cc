@@ -22,15 +22,20 @@ namespace fs = std::filesystem;
 constexpr std::string_view kMetrics = "metrics";
 constexpr std::string_view kAlone = "true";  // the flag without a list
 
-void add_option(Flags& flags, const format::RecordOption& option, bool& is_given) {
+void add_option(Flags& flags, const format::RecordOption& option, RecordingArgs::Option& given) {
   std::string name(option.name);
   std::ranges::replace(name, '_', '-');
   const std::string help(option.help);
-  if (option.is_on_by_default) {
-    flags.add("--no-" + name, is_given, "leave out " + help);
-  } else {
-    flags.add("--" + name, is_given, help);
-  }
+  const bool for_verdicts = format::is_for_verdicts(option.name);
+  if (!option.is_on_by_default) flags.add("--" + name, given.wanted, help + (for_verdicts ? " (on)" : ""));
+  if (option.is_on_by_default || for_verdicts)
+    flags.add("--no-" + name, given.left_out, "leave out " + (for_verdicts ? "these, which many findings need" : help));
+}
+
+bool is_on(const format::RecordOption& option, const RecordingArgs& args, const RecordingArgs::Option& given) {
+  if (option.name == kMetrics) return !args.metrics.empty();
+  const bool unasked = option.is_on_by_default || (!args.always && format::is_for_verdicts(option.name));
+  return (unasked || given.wanted) && !given.left_out;
 }
 
 // "100us", "1ms": milliseconds.
@@ -174,7 +179,7 @@ void add_recorder_options(Flags& flags, RecordingArgs& args) {
     if (option.name == kMetrics) {
       add_metrics(flags, option, args);
     } else {
-      add_option(flags, option, args.flag_given[i]);
+      add_option(flags, option, args.options[i]);
     }
   }
 }
@@ -204,8 +209,7 @@ void add_recording(JsonWriter& json, const RecordingArgs& args, const RecordingF
   json.key("options").begin_object();
   for (size_t i = 0; i < format::kRecordOptions.size(); ++i) {
     const format::RecordOption& option = format::kRecordOptions[i];
-    json.field(option.name,
-               option.name == kMetrics ? !args.metrics.empty() : option.is_on_by_default != args.flag_given[i]);
+    json.field(option.name, is_on(option, args, args.options[i]));
   }
   if (!args.metrics.empty()) {
     json.field("metric_names", metric_names(args.metrics));

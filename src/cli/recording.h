@@ -25,8 +25,13 @@ struct RecordingArgs {
   int64_t wait = 3;
   int64_t warmup = 1;
   int64_t after = 3;
-  std::array<bool, format::kRecordOptions.size()> flag_given{};  // of each option: --shapes, --no-cuda
-  std::string metrics;                                           // of --metrics: "true", or CUPTI's names by commas
+  struct Option {
+    bool wanted = false;    // --stacks
+    bool left_out = false;  // --no-cuda
+  };
+  std::array<Option, format::kRecordOptions.size()> options{};
+  bool always = false;  // the whole job within a budget: only what is asked for
+  std::string metrics;  // of --metrics: "true", or CUPTI's names by commas
   std::string metric_interval = "1ms";
 };
 

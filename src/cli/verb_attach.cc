@@ -158,7 +158,7 @@ Result<int> run_attach(const AttachArgs& args) {
 Verb attach_verb() {
   return {.name = "attach",
           .sentence = "Record some steps of a PyTorch program that runs already, and leave it as it was.",
-          .examples = {"firelane attach 4711", "firelane attach 4711 --steps 3 --shapes -o run.lane"},
+          .examples = {"firelane attach 4711", "firelane attach 4711 --steps 3 --stacks -o run.lane"},
           .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<AttachArgs>();
             flags.add("PID", args->pid, "the program's process id").required().between(int64_t{1}, int64_t{1} << 30);

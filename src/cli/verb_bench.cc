@@ -46,7 +46,8 @@ Result<void> run_once(const BenchArgs& args, BenchSide& side, double& wall_s) {
   const std::string number = std::to_string(side.runs.size() + 1);
   const fs::path trace = fs::path(args.folder) / (side.name + number + ".lane");
   const fs::path log = fs::path(args.folder) / (side.name + number + ".log");
-  const std::vector<std::string> command = record_run_command(trace.string(), args.steps, args.recorded, side.command);
+  const std::vector<std::string> command = record_run_command(trace.string(), args.steps, args.recorded, side.command,
+                                                              {"--no-shapes", "--no-memory"});  // as little as will do
   std::error_code ignored;
   fs::remove(trace, ignored);
   FL_TRY(const ChildResult done, run_child(command, {.log = log.string()}));

@@ -44,6 +44,7 @@ Result<int> run_export(const ExportArgs& args) {
   OutputSink sink(output);
   exporter::ExportOptions what = args.what;
   what.gzip = args.output.path.ends_with(".gz");
+  if (args.output.path != "-") what.file = args.output.path;
   if (is_job) {
     FL_TRY_VOID(export_ranks(args.path, ranks, what, sink));
   } else {

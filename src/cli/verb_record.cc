@@ -39,7 +39,6 @@ struct RecordArgs {
   RecordingArgs recording;
   bool quiet = false;
   bool end = false;
-  bool always = false;
   std::string budget = "0.5%";
   std::string keep = "2GiB";
   std::string prometheus;  // a port or a path
@@ -140,7 +139,7 @@ bool ignores_environment(const std::vector<std::string>& command) {
 std::string plan_json(const RecordArgs& args, const RecordingFile& output) {
   JsonWriter json;
   json.begin_object().field("process", static_cast<int64_t>(getpid()));
-  json.field("quiet", args.quiet).field("end", args.end).field("always", args.always);
+  json.field("quiet", args.quiet).field("end", args.end).field("always", args.recording.always);
   json.field("budget", share_of(args.budget).value_or(0)).field("keep_bytes", bytes_of(args.keep).value_or(0));
   json.field("prometheus", serving_place(args.prometheus).value_or("")).field("opentelemetry", args.opentelemetry);
   json.field("signal", args.signal);
@@ -153,14 +152,14 @@ Result<int> run_record(const RecordArgs& args) {
   if (!bytes_of(args.keep)) return complain("--keep: a size of at least 1MiB, such as 2GiB", kExitUsage);
   if (!serving_place(args.prometheus))
     return complain("--prometheus: a port (0: any), or a Unix socket's path with a slash or .sock", kExitUsage);
-  if (!args.always && (!args.prometheus.empty() || args.opentelemetry || !args.signal.empty()))
+  if (!args.recording.always && (!args.prometheus.empty() || args.opentelemetry || !args.signal.empty()))
     return complain("--prometheus, --opentelemetry and --signal need --always", kExitUsage);
-  if (args.always && !args.recording.sample.empty())
+  if (args.recording.always && !args.recording.sample.empty())
     return complain(
         "--sample is not for --always; firelane attach PID --sample samples some steps of the job while it runs",
         kExitUsage);
   FL_TRY_VOID(put_site_on_python_path("record"));
-  FL_TRY(const RecordingFile output, args.always ? find_folder(args) : find_recording_file(args.recording));
+  FL_TRY(const RecordingFile output, args.recording.always ? find_folder(args) : find_recording_file(args.recording));
   setenv(environment::kRecord.name, plan_json(args, output).c_str(), 1);
 
   std::vector<char*> words;
@@ -181,13 +180,13 @@ Verb record_verb() {
       .name = "record",
       .sentence = "Runs a PyTorch program unchanged and records some of its steps.",
       .examples = {"firelane record -- python train.py --lr 0.1",
-                   "firelane record --steps 3 --shapes --memory -o run.lane -- torchrun --nproc-per-node 2 train.py"},
+                   "firelane record --steps 3 --stacks -o run.lane -- torchrun --nproc-per-node 2 train.py"},
       .setup = [](Flags& flags) -> VerbBody {
         auto args = std::make_shared<RecordArgs>();
         flags.add("command", args->command, "the program and its arguments, after --").required();
         add_recording_flags(flags, args->recording, "steps to record; 0: the whole program",
                             "the trace, a .lane file; with several ranks one each: trace.rank0.lane, trace.rank1.lane");
-        flags.add("--always", args->always,
+        flags.add("--always", args->recording.always,
                   "record the whole job within a budget, into a folder (-o, default firelane-run): see docs/always.md");
         flags.add("--budget", args->budget, "with --always: the share of the time that recording may take")
             .show_default();

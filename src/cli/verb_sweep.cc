@@ -85,8 +85,7 @@ Result<void> run_point(const SweepArgs& args, const PointCommand& point, const P
   const fs::path partial = files.trace.string() + ".part.lane";
   std::error_code ignored;
   for (const fs::path& old : {files.trace, files.failure, partial}) fs::remove(old, ignored);
-  const auto command = record_run_command(partial.string(), args.steps, args.recorded, point.words,
-                                          {"--shapes", "--memory"});  // for samples a second and peak memory
+  const auto command = record_run_command(partial.string(), args.steps, args.recorded, point.words);
   FL_TRY(const ChildResult done, run_child(command, {.log = files.log.string(), .environment = point.environment}));
   if (done.exit_code == 128 + SIGINT) return Error{"sweep: interrupted; the same command goes on from here"};
   if (done.exit_code != 0) {

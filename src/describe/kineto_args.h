@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "describe/call_site.h"
 #include "model/model.h"
 
 namespace firelane::describe {
@@ -75,6 +76,7 @@ void visit_comm_args(const Model& model, Row comm, PresentArgs<Args>& args) {
   args.number("Src Rank", c.source_rank[comm]);
   args.number("Dst Rank", c.destination_rank[comm]);
   args.number("Seq", c.sequence[comm]);
+  args.word("State", name_of(c.state[comm]));
 }
 
 template <typename Args>
@@ -127,9 +129,10 @@ inline std::string data_dependencies_text(const Model& model, Row detail) {
 template <typename Args>
 void visit_host_args(const Model& model, Row row, Args& receiver) {
   PresentArgs<Args> args{receiver};
+  const HostKind kind = model.host_slices.kind[row];
+  if (kind == HostKind::kPython) args.word("CallFrom", call_from(model, row));
   const Row detail = model.host_slices.detail[row];
   if (detail == kNoRow) return;
-  const HostKind kind = model.host_slices.kind[row];
   if (is_call(kind)) {
     const int64_t id = model.call_details.external_id[detail];
     args.number("External id", id != kNoNumber ? id : external_id_by_link(model, row));

@@ -16,7 +16,8 @@ std::string process_name(const Model& model, LaneId lane) {
   const std::string_view name = model.text(model.lanes.process_name[l]);
   if (name.empty() && is_profilers(model, l)) return "Profiler";
   if (name.empty()) return model.lanes.pid[l].number == kNoNumber ? id : "process " + id;
-  return std::string(name) + " " + id;
+  // XPlane files give hosts no ids: the number is one of ours.
+  return model.info.origin == Origin::kXPlane ? std::string(name) : std::string(name) + " " + id;
 }
 
 std::string lane_name(const Model& model, LaneId lane) {

@@ -48,7 +48,13 @@ class ChromeExport {
     write_header();
     FL_TRY_VOID(write_all());
     if (kineto_.is_wanted()) kineto_.write_window(events_);
-    events_.out() += "\n]\n}\n";
+    events_.out() += "\n]\n";
+    if (kineto_.is_wanted() && !place_.file.empty() && model_.find_metadata("traceName") == nullptr) {
+      std::string name;
+      JsonPairs(name).text("traceName", place_.file);
+      events_.out() += ", " + name + "\n";
+    }
+    events_.out() += "}\n";
     events_.flush();
     return {};
   }
@@ -116,7 +122,7 @@ class ChromeExport {
   }
 
   std::string device_properties() const {
-    if (model_.info.devices.empty()) return {};
+    if (model_.info.devices.empty()) return kineto_.is_wanted() ? "[]" : "";
     std::string out = "[";
     for (const DeviceProperties& device : model_.info.devices) {
       out += out.size() > 1 ? ", {" : "{";
@@ -214,7 +220,7 @@ class ChromeExport {
     };
     add(EntryKind::kHost, model_.host_slices);
     add(EntryKind::kDevice, model_.device_slices);
-    add(EntryKind::kMemory, model_.memory_events);
+    if (!place_.without_memory) add(EntryKind::kMemory, model_.memory_events);
     add(EntryKind::kInstant, model_.instants);
     std::stable_sort(entries.begin(), entries.end(),
                      [](const Entry& a, const Entry& b) { return a.source < b.source; });
@@ -484,7 +490,9 @@ class ChromeExport {
 
 }  // namespace
 
-Result<void> export_chrome(const Model& model, ByteSink& sink) { return ChromeExport(model, sink, {}).run(); }
+Result<void> export_chrome(const Model& model, ByteSink& sink, const ExportPlace& place) {
+  return ChromeExport(model, sink, place).run();
+}
 
 void begin_chrome(ByteSink& sink) {
   sink.write("{\"schemaVersion\": 1, \"displayTimeUnit\": \"ms\", \"traceEvents\": [");

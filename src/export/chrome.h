@@ -13,7 +13,7 @@
 
 namespace firelane::exporter {
 
-Result<void> export_chrome(const Model& model, ByteSink& sink);
+Result<void> export_chrome(const Model& model, ByteSink& sink, const ExportPlace& place = {});
 
 // Several traces in one file, one after another.
 void begin_chrome(ByteSink& sink);

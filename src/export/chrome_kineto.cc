@@ -1,6 +1,7 @@
 #include "export/chrome_kineto.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "describe/category.h"
 #include "describe/kineto_args.h"
@@ -76,21 +77,32 @@ std::pair<int64_t, int64_t> KinetoExtras::host_times(Row row) const {
   return {shown_start, shown_end - shown_start};
 }
 
-void KinetoExtras::add_python_ids(Row row, std::string& args) const {
-  if (python_ids_.empty() || python_ids_[row] == 0) return;
+KinetoExtras::PythonIds KinetoExtras::python_ids(Row row) const {
+  PythonIds ids;
+  if (!has_python_id(row)) return ids;
+  ids.own = python_ids_[row];
   const HostSlices& host = model_.host_slices;
   Row parent = host.parent[row];
   while (parent != kNoRow && python_ids_[parent] == 0) parent = host.parent[parent];
+  if (parent != kNoRow) ids.parent = python_ids_[parent];
+  const std::string_view module = number_of_module(model_.text(host.name[row]));
+  std::from_chars(module.data(), module.data() + module.size(), ids.module);
+  return ids;
+}
+
+void KinetoExtras::add_python_ids(Row row, std::string& args) const {
+  if (!has_python_id(row)) return;
+  const PythonIds ids = python_ids(row);
   std::string pairs_text;
   JsonPairs pairs(pairs_text);
-  pairs.number("Python id", python_ids_[row]);
-  if (parent == kNoRow) {
+  pairs.number("Python id", ids.own);
+  if (ids.parent < 0) {
     pairs.json("Python parent id", "null");
   } else {
-    pairs.number("Python parent id", python_ids_[parent]);
+    pairs.number("Python parent id", ids.parent);
   }
-  const std::string_view name = model_.text(host.name[row]);
-  pairs.json("Python module id", number_of_module(name));
+  if (ids.module >= 0) pairs.number("Python module id", ids.module);
+  const std::string_view name = model_.text(model_.host_slices.name[row]);
   if (name.starts_with(kCollection)) pairs.json("generation", name.substr(kCollection.size()));
   if (args.size() > 1) args += ", ";
   args += pairs_text;

@@ -26,10 +26,18 @@ class KinetoExtras {
   // pairs. CUPTI's records have none of them.
   void add_host_args(Row row, std::string& args) const;
   void add_memory_args(Row row, std::string& args) const;
+  // Of a Python frame, as in its args; -1: has none.
+  struct PythonIds {
+    int64_t own = -1;
+    int64_t parent = -1;
+    int64_t module = -1;
+  };
+  PythonIds python_ids(Row row) const;
   // The span of the recording and the marks at its ends.
   void write_window(ChromeEvents& events) const;
 
  private:
+  bool has_python_id(Row row) const { return !python_ids_.empty() && python_ids_[row] != 0; }
   void add_python_ids(Row row, std::string& args) const;
 
   const Model& model_;

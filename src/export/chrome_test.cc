@@ -120,6 +120,36 @@ TEST(Chrome, original_args_are_kept_and_events_follow_the_source) {
   EXPECT_EQ(chrome(model), "error: the source is gone");
 }
 
+TEST(Chrome, a_python_function_says_which_line_called_it) {
+  Model model = TraceBuilder()
+                    .python("lib/a.py(3): main", {.start_us = 0, .end_us = 9})
+                    .python("<built-in function sorted>", {.start_us = 1, .end_us = 8})
+                    .op("aten::mm", {.start_us = 2, .end_us = 7})
+                    .python("nn.Module: Linear_0", {.start_us = 3, .end_us = 6})
+                    .python("b.py(1): forward", {.start_us = 4, .end_us = 5})
+                    .build();
+  for (Row row = 0; row < model.host_slices.size(); ++row)
+    model.host_slices.call_line[row] = 10 + static_cast<int>(row);
+  model.host_slices.call_line[0] = -1;
+  const std::string text = chrome(model);
+  std::string found;
+  for (size_t at = text.find("CallFrom"); at != std::string::npos; at = text.find("CallFrom", at + 1))
+    found += text.substr(at + 12, text.find('"', at + 12) - at - 12) + " ";
+  EXPECT_EQ(found, "lib/a.py:11 lib/a.py:13 torch/nn/modules/module.py:14 ");
+}
+
+TEST(Chrome, a_recording_of_ours_ends_with_its_name_as_kinetos_do) {
+  Model model = TraceBuilder().op("a", {.start_us = 0, .end_us = 1}).build();
+  const auto ends_with = [&](std::string_view end) {
+    StringSink sink;
+    EXPECT_TRUE(export_chrome(model, sink, {.file = "a \"b\".json"}).ok());
+    return sink.text.ends_with(end);
+  };
+  EXPECT_TRUE(ends_with("]\n}\n"));  // another tool's trace says what it has to say
+  model.info.origin = Origin::kFirelane;
+  EXPECT_TRUE(ends_with("]\n, \"traceName\": \"a \\\"b\\\".json\"\n}\n"));
+}
+
 TEST(Chrome, forward_and_backward_are_joined_by_arrows) {
   Model model = TraceBuilder()
                     .op("aten::mm", {.start_us = 0, .end_us = 1, .sequence_number = 3})

@@ -20,6 +20,7 @@ struct ExportOptions {
   std::string table;                // csv: which table of model/catalog.h
   std::string metric = "self_cpu";  // stacks: one of kStackMetrics
   bool gzip = false;
+  std::string file;  // the name of the file that it goes to; Kineto's Chrome traces hold theirs
 };
 
 // Whether the options fit together; says what is wrong with them otherwise.

@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "export/chrome.h"
+#include "export/lane_tables.h"
 #include "format/chunk.h"
 
 namespace firelane::exporter {
@@ -56,9 +57,9 @@ Result<void> export_lane(const Model& model, ByteSink& sink) {
   // The id says that two files hold the same trace: it depends on nothing else.
   const uint64_t id = mix_hash(static_cast<uint64_t>(model.info.start_ns), model.info.event_count);
   if (!writer.write_header(id).empty()) return {};  // the sink knows why
-  FL_TRY_VOID(export_chrome(model, pieces));
+  FL_TRY_VOID(export_chrome(model, pieces, {.without_memory = memory_is_a_table(model)}));
   pieces.flush();
-  if (!pieces.failed()) (void)writer.finish(model.info.event_count);
+  if (!pieces.failed() && write_lane_tables(model, writer).empty()) (void)writer.finish(model.info.event_count);
   return {};
 }
 

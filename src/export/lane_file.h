@@ -1,6 +1,6 @@
 // Any trace as a .lane file (`firelane convert`): the Chrome export in chunks of its own kind (format/layout.h), which
-// the reader hands to the JSON reader. Every row, link and detail that a Chrome export keeps is kept; zstd makes it
-// small.
+// the reader hands to the JSON reader, and beside it what such a trace has no form for (export/lane_tables.h). Every
+// row, link and detail is kept; zstd makes it small.
 #pragma once
 
 #include "base/result.h"

@@ -23,7 +23,10 @@ struct ExportPlace {
   int64_t number = 0;                    // of the trace in the file: processes and arrows get ids of their own by it
   std::string name;                      // "rank 3", before the names of its processes; "": the only trace
   std::function<int64_t(int64_t)> time;  // from ns since the trace's start to ns of the file; must not go backwards
-  std::vector<ArrowEnd> arrows;
+  std::vector<ArrowEnd> arrows{};
+  bool without_memory = false;  // allocations are written elsewhere
+  // traceName, for recordings of our own; it comes last, and tells who waits for the file that it is complete.
+  std::string file{};
 
   bool is_alone() const { return name.empty(); }
 };

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "base/test_depth.h"
 #include "export/chrome.h"
 #include "export/gzip_sink.h"
 #include "import/load.h"
@@ -142,6 +143,7 @@ TEST(RoundTrip, of_real_traces) {
   for (const auto& entry : std::filesystem::directory_iterator(FIRELANE_TEST_DATA)) {
     const std::string path = entry.path().string();
     if (!path.ends_with(".json.gz") || path.find(".expected.") != std::string::npos) continue;
+    if (entry.file_size() > 300'000 && !is_deep_test()) continue;
     ++traces;
     const Result<Model> model = importer::load_trace(path);
     ASSERT_TRUE(model.ok()) << model.error().message;

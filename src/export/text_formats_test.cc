@@ -98,8 +98,8 @@ TEST(Csv, one_table_with_quoted_names) {
   export_csv(TraceBuilder().op("a, \"b\"\n\xFF", {.start_us = 0, .end_us = 1}).build(),
              *find_catalog_table("host_slices"), sink);
   EXPECT_EQ(sink.text,
-            "id,lane,start_ns,duration_ns,end_ns,name,category,kind,parent,depth,detail\n"
-            "0,0,0,1000,1000,\"a, \"\"b\"\"\n\xEF\xBF\xBD\",cpu_op,op,,0,0\n");
+            "id,lane,start_ns,duration_ns,end_ns,name,category,kind,parent,depth,detail,call_line\n"
+            "0,0,0,1000,1000,\"a, \"\"b\"\"\n\xEF\xBF\xBD\",cpu_op,op,,0,0,\n");
 }
 
 TEST(Json, every_table_is_a_list_of_objects) {

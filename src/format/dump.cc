@@ -89,6 +89,7 @@ class Dumper {
   std::string text_of(const OptionNote& n) const;
   std::string text_of(const MetadataNote& n) const;
   std::string text_of(const StepNote& n) const;
+  std::string text_of(const StepThreadNote& n) const;
   std::string text_of(const CostNote& n) const;
   std::string text_of(const LossNote& n) const;
   std::string text_of(const StoppedNote& n) const;
@@ -134,6 +135,9 @@ std::string Dumper::text_of(const StepNote& n) const {
   return "step " + std::to_string(n.number) + " phase " + std::to_string(static_cast<int>(n.phase)) + " start " +
          since_start(n.start_ticks) + " ticks " + std::to_string(n.duration_ticks) +
          (n.device_ns >= 0 ? " device " + std::to_string(n.device_ns) + " ns" : "");
+}
+std::string Dumper::text_of(const StepThreadNote& n) const {
+  return "step's thread ran " + std::to_string(n.ran_ns) + " ns waited " + std::to_string(n.waited_ns) + " ns";
 }
 std::string Dumper::text_of(const CostNote& n) const {
   return "cost " + std::string(n.event) + " " + number_text(n.ns) + " ns";

@@ -44,6 +44,7 @@ enum class ChunkKind : uint8_t {
   kDevice = 3,  // kernels, memcpys, memsets, synchronizations, the calls that queued them: format/device.h
   kIndex = 4,   // where the chunks lie; the last one of a clean file
   kTrace = 5,   // a piece of a trace of another recorder, converted: together they are one Chrome trace, as text
+  kTable = 6,   // rows of a converted trace that Chrome traces have no form for: format/table_chunk.h
 };
 
 // What a slice is. 0..15 are at::RecordScope's numbers.
@@ -84,6 +85,7 @@ enum class Attribute : uint8_t {
   kSequence = 9,       // number: autograd sequence number; written by begin()
   kCallId = 10,        // number: torch's id of the call (RecordFunction::handle), which execution traces name
   kTensors = 11,       // number of a text: which tensors the inputs are (record/torch/tensor_words.h)
+  kCallLine = 12,      // number: of a Python function or C call, the line of the caller's source that called it
 };
 // In the column of texts. Readers take attributes that they do not know for numbers, so that no other may be.
 constexpr bool is_text(Attribute a) {
@@ -156,6 +158,8 @@ enum class Note : uint8_t {
   kSegment = 13,
   kDeviceWindow = 14,  // u8: 0 opened, 1 closed; device ns i64: device work is recorded between them
   kLevel = 15,         // u8: RecordLevel; ticks u64: from then on. Before the first: full
+  // Of the thread that ran the step before this note: ns on a core varint, ns ready to run without one varint.
+  kStepThread = 16,
 };
 
 // How much is recorded. Light: device work, the calls that queued it, waits, steps, garbage collections; no ops.

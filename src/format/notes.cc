@@ -45,6 +45,13 @@ void NotesWriter::step(int64_t number, StepPhase phase, uint64_t start_ticks, ui
   item(Note::kStep, body);
 }
 
+void NotesWriter::step_thread(int64_t ran_ns, int64_t waited_ns) {
+  std::string body;
+  append_varint(body, static_cast<uint64_t>(ran_ns));
+  append_varint(body, static_cast<uint64_t>(waited_ns));
+  item(Note::kStepThread, body);
+}
+
 void NotesWriter::cost(std::string_view kind, double ns_per_event) {
   std::string body;
   append_text(body, kind);
@@ -190,6 +197,9 @@ NoteItem read_note(Note tag, ByteReader& body) {
     case Note::kSegment: return read_segment(body);
     case Note::kDeviceWindow:
       return DeviceWindowNote{.is_closed = body.fixed<uint8_t>() != 0, .device_ns = body.fixed<int64_t>()};
+    case Note::kStepThread:
+      return StepThreadNote{.ran_ns = static_cast<int64_t>(body.varint()),
+                            .waited_ns = static_cast<int64_t>(body.varint())};
     case Note::kLevel: break;
   }
   const bool is_light = body.fixed<uint8_t>() == static_cast<uint8_t>(RecordLevel::kLight);
@@ -206,7 +216,7 @@ bool NotesReader::next(NoteItem& item) {
       ++damaged_;
       return false;
     }
-    if (tag == 0 || tag > static_cast<uint64_t>(Note::kLevel)) continue;
+    if (tag == 0 || tag > static_cast<uint64_t>(Note::kStepThread)) continue;
     ByteReader body(bytes);
     item = read_note(static_cast<Note>(tag), body);
     if (body.ok()) return true;

@@ -44,6 +44,8 @@ class NotesWriter {
   void metadata(std::string_view key, std::string_view json) { two_texts(Note::kMetadata, key, json); }
   // `device_ns`: what the device took for it; below 0 unknown.
   void step(int64_t number, StepPhase phase, uint64_t start_ticks, uint64_t duration_ticks, int64_t device_ns = -1);
+  // Of the step that was written last.
+  void step_thread(int64_t ran_ns, int64_t waited_ns);
   void cost(std::string_view kind, double ns_per_event);
   void loss(std::string_view reason, uint64_t count);
   void stopped(std::string_view reason);
@@ -93,6 +95,10 @@ struct StepNote {
   uint64_t duration_ticks = 0;
   int64_t device_ns = -1;  // below 0: unknown
 };
+struct StepThreadNote {
+  int64_t ran_ns = 0;
+  int64_t waited_ns = 0;
+};
 struct CostNote {
   std::string_view event;
   double ns = 0;
@@ -139,7 +145,7 @@ struct DeviceWindowNote {
 
 using NoteItem =
     std::variant<ProcessNote, ClockNote, OptionNote, MetadataNote, StepNote, CostNote, LossNote, StoppedNote, PauseNote,
-                 ThreadNote, DeviceClockNote, OverloadNote, SegmentNote, DeviceWindowNote, LevelNote>;
+                 ThreadNote, DeviceClockNote, OverloadNote, SegmentNote, DeviceWindowNote, LevelNote, StepThreadNote>;
 
 // The blocks of a segment, from its note.
 class SegmentBlocks {

@@ -226,7 +226,10 @@ Asked::~Asked() {
 }
 
 Result<Asked> run_in(const Process& process, const Python& python, const std::string& code) {
-  if (python.version.minor >= kFirstWithRemoteExec) return run_by_remote_exec(process, code);
+  // What is asked for so runs on the main thread only, and waits while that one waits: only where there is no better
+  // way.
+  if (!RemoteCalls::kIsAvailable && python.version.minor >= kFirstWithRemoteExec)
+    return run_by_remote_exec(process, code);
   FL_TRY(const Addresses at, find_addresses(process, python));
   if constexpr (RemoteCalls::kIsAvailable) {
     FL_TRY_VOID(run_by_calls(process, at, code));

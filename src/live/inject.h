@@ -1,11 +1,11 @@
 // Runs a line of Python in a program that runs already, on its main thread between two of its own bytecodes.
 //
-// Python 3.14 and later have sys.remote_exec for this, which the program's own interpreter calls for us. Before, two
-// functions are called in the program, and it is let go: mmap for room for the text, and Py_AddPendingCall with
+// Two functions are called in the program, and it is let go: mmap for room for the text, and Py_AddPendingCall with
 // PyRun_SimpleString and that text. Neither needs the GIL, an import lock or malloc, any of which the thread that was
 // stopped may hold; Python itself then calls when it is safe. On x86-64 we make these calls ourselves
 // (remote_call.h), elsewhere gdb does. Addresses come from the files' symbol tables, so that gdb reads none of the
-// symbols of torch's libraries, which would take minutes.
+// symbols of torch's libraries, which would take minutes. Python 3.14 and later have sys.remote_exec, which the
+// program's own interpreter calls for us: used where gdb would be, as it does not wake a main thread that waits.
 #pragma once
 
 #include <string>

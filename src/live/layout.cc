@@ -128,6 +128,37 @@ constexpr Layout k313 = {.main_interpreter = 640,
                          .gil_is_pointer = true,
                          .gil_holder = 8};
 
+constexpr Layout k314 = {.main_interpreter = 816,
+                         .first_thread = 7344,
+                         .thread_bytes = 176,
+                         .next_thread = 8,
+                         .pthread = 152,
+                         .native_id = 160,
+                         .frame = 72,
+                         .has_cframe = false,
+                         .cframe_frame = 0,
+                         .frame_bytes = 80,
+                         .code = 0,
+                         .previous = 8,
+                         .instruction = 56,
+                         .is_index = false,
+                         .is_entry = 0,
+                         .owner = 74,
+                         .owned_by_c = 3,
+                         .code_bytes = 208,
+                         .flags = 48,
+                         .file_name = 112,
+                         .name = 128,
+                         .first_line = 68,
+                         .line_table = 136,
+                         .instructions = 208,
+                         .has_location_table = true,
+                         .ascii_bytes = 40,
+                         .compact_bytes = 56,
+                         .gil = 16,
+                         .gil_is_pointer = true,
+                         .gil_holder = 8};
+
 }  // namespace
 
 const Layout* layout_of(const PythonVersion& version) {
@@ -137,6 +168,7 @@ const Layout* layout_of(const PythonVersion& version) {
     case 11: return &k311;
     case 12: return &k312;
     case 13: return &k313;
+    case 14: return &k314;
     default: return nullptr;
   }
 }

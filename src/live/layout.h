@@ -33,7 +33,7 @@ struct Layout {
   bool is_index;
   uint32_t is_entry;   // whether it is the outermost of a call of the evaluation loop (3.11); 0: not there
   uint32_t owner;      // 0: not there
-  uint8_t owned_by_c;  // of frames that are no Python function's
+  uint8_t owned_by_c;  // and above: of frames that are no Python function's
   // PyCodeObject
   uint32_t code_bytes;
   uint32_t flags;
@@ -58,6 +58,7 @@ inline constexpr uint32_t kBytesSize = 16;
 inline constexpr uint32_t kBytesData = 32;
 inline constexpr uint32_t kTextLength = 16;
 inline constexpr uint32_t kTextState = 32;
+inline constexpr uint64_t kTagBits = 7;  // of a reference to an object in a frame (3.14); objects are aligned to more
 
 // Null for a version that is not known, and for free-threaded builds.
 const Layout* layout_of(const PythonVersion& version);

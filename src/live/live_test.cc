@@ -216,9 +216,11 @@ TEST(ThreadClock, KnowsMoreThreadsThanThisProcessMayHaveFilesOpen) {
 
 TEST(Layout, FreeThreadedAndUnknownVersionsHaveNone) {
   EXPECT_NE(layout_of({.minor = 12}), nullptr);
+  EXPECT_NE(layout_of({.minor = 14}), nullptr);
   EXPECT_EQ(layout_of({.minor = 13, .is_free_threaded = true}), nullptr);
   EXPECT_EQ(layout_of({.minor = 9}), nullptr);
-  EXPECT_EQ(layout_of({.minor = 14}), nullptr);
+  EXPECT_EQ(layout_of({.minor = 14, .is_free_threaded = true}), nullptr);
+  EXPECT_EQ(layout_of({.minor = 15}), nullptr);
 }
 
 TEST(GdbScript, WhatGdbComplainsOfIsNamedAndNotTheLineOfTheScript) {

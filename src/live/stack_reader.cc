@@ -42,7 +42,7 @@ Result<StackReader> StackReader::open(const Process& process, const Python& pyth
   const Layout* layout = layout_of(python.version);
   if (layout == nullptr) {
     return Error{std::to_string(process.pid) + ": stacks of Python " + python.version.text() +
-                 " cannot be read; of 3.10 to 3.13 they can"};
+                 " cannot be read; of 3.10 to 3.14 they can"};
   }
   static constexpr std::array<std::string_view, 2> kNames = {"_PyRuntime", "PyCode_Type"};
   FL_TRY(const std::vector<uint64_t> addresses, python_addresses(process, python, kNames));
@@ -201,8 +201,8 @@ bool StackReader::read_stack(Thread& thread, bool use_buffer, std::vector<RawFra
       if (!memory_.read(address, fresh.data(), layout_->frame_bytes)) return false;
       bytes = fresh.data();
     }
-    RawFrame frame{.address = address, .code = value_at<uint64_t>(bytes, layout_->code)};
-    const bool is_python = layout_->owner == 0 || value_at<uint8_t>(bytes, layout_->owner) != layout_->owned_by_c;
+    RawFrame frame{.address = address, .code = value_at<uint64_t>(bytes, layout_->code) & ~kTagBits};
+    const bool is_python = layout_->owner == 0 || value_at<uint8_t>(bytes, layout_->owner) < layout_->owned_by_c;
     frame.instruction = layout_->is_index ? value_at<uint32_t>(bytes, layout_->instruction)
                                           : value_at<uint64_t>(bytes, layout_->instruction);
     address = value_at<uint64_t>(bytes, layout_->previous);

@@ -20,6 +20,11 @@ namespace {
 constexpr size_t kRingBytes = 16 * kPageSize;  // a power of two pages; one sample lies in it
 constexpr size_t kMappedBytes = kRingBytes + kPageSize;
 constexpr uint32_t kStackBytes = 32 << 10;
+#if defined(__x86_64__)
+constexpr bool kKnowsRegisters = true;
+#else
+constexpr bool kKnowsRegisters = false;  // the table below is x86-64's
+#endif
 
 // In the kernel's order (asm/perf_regs.h of x86), each with DWARF's number.
 struct Register {
@@ -78,12 +83,10 @@ SamplesRefused kind_of(int why) {
 }  // namespace
 
 Result<ThreadSamples> ThreadSamples::open(pid_t thread, int64_t interval_ns, SamplesRefused& refused) {
-#if !defined(__x86_64__)
-  refused = SamplesRefused::kForbidden;
-  (void)thread;
-  (void)interval_ns;
-  return Error{"stacks of running threads are read on x86-64 only"};
-#else
+  if (!kKnowsRegisters) {
+    refused = SamplesRefused::kForbidden;
+    return Error{"stacks of running threads are read on x86-64 only"};
+  }
   // Samples in the kernel count, too, where that is allowed: they show the call that led there.
   int file = open_event(thread, interval_ns, /*with_kernel=*/true);
   if (file < 0 && (errno == EACCES || errno == EPERM)) file = open_event(thread, interval_ns, /*with_kernel=*/false);
@@ -103,7 +106,6 @@ Result<ThreadSamples> ThreadSamples::open(pid_t thread, int64_t interval_ns, Sam
     return Error{std::string("no memory for perf_event_open (ulimit -l): ") + std::strerror(why)};
   }
   return ThreadSamples(file, static_cast<uint8_t*>(ring));
-#endif
 }
 
 ThreadSamples::ThreadSamples(ThreadSamples&& other) noexcept

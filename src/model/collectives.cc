@@ -92,6 +92,13 @@ void type_collectives(Model& model) {
   }
 }
 
+CommState comm_state_named(std::string_view state) {
+  for (size_t i = 1; i < std::size(kCommStateWords); ++i) {
+    if (state == kCommStateWords[i]) return static_cast<CommState>(i);
+  }
+  return CommState::kUnknown;
+}
+
 std::string short_rank_list(const std::vector<int64_t>& ranks) {
   std::string out;
   for (size_t i = 0; i < ranks.size();) {

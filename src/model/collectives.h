@@ -19,6 +19,9 @@ struct CollectiveName {
 // profiling_name.
 CollectiveName collective_named(std::string_view range_name);
 
+// "completed" of a flight recorder's dump.
+CommState comm_state_named(std::string_view state);
+
 // "0-7,16-23" for ranks in rising order.
 std::string short_rank_list(const std::vector<int64_t>& ranks);
 

@@ -34,4 +34,14 @@ std::string_view flag_of(Front front, RecordOption option) {
   }
 }
 
+std::string plan_of(Front front, int64_t wait, int64_t active) {
+  const std::string waiting = std::to_string(wait);
+  const std::string steps = std::to_string(active);
+  if (front == Front::kCommand)
+    return "firelane record --wait " + waiting + " --steps " + steps + " -- python train.py";
+  if (front == Front::kCpp)
+    return "options.schedule = {.wait = " + waiting + ", .warmup = 1, .active = " + steps + "};";
+  return "schedule(wait=" + waiting + ", warmup=1, active=" + steps + ")";
+}
+
 }  // namespace firelane

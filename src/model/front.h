@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace firelane {
@@ -21,5 +22,9 @@ Front front_named(std::string_view name);
 // "--stacks", "stacks=True", "with_stack=True". C++ records no Python: its stacks and modules are those of
 // torch.profiler.
 std::string_view flag_of(Front front, RecordOption option);
+
+// How that front records `active` steps after `wait` others: "firelane record --wait 5 --steps 50 -- python train.py",
+// "schedule(wait=5, warmup=1, active=50)".
+std::string plan_of(Front front, int64_t wait, int64_t active);
 
 }  // namespace firelane

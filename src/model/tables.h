@@ -36,6 +36,7 @@ struct Lanes {
   MADE(Row, parent, kMaybe, "host_slices.id of the innermost slice around it")                      \
   MADE(uint16_t, depth, kFull, "0 = outermost")                                                     \
   READ(DetailRow, detail, kMaybe, "op_details.id of ops and annotations, call_details.id of calls") \
+  READ(int32_t, call_line, kMaybe, "of a Python function: the line that called it, in its caller")  \
   WIDE(uint64_t, source, kSource, "where the event lies in the source")
 
 struct RawHostSlice {
@@ -428,12 +429,14 @@ struct Steps {
 };
 
 // Steps as a recorder of ours timed them, those it did not record included. Sorted by start. Empty for other formats.
-#define FL_TIMED_STEPS(WIDE, READ, MADE)                                       \
-  WIDE(int64_t, number, kFull, "N")                                            \
-  READ(StepDisturbance, disturbance, kFull, "none, warmup, recorded or light") \
-  WIDE(int64_t, start_ns, kTimeAside, "may lie before the trace")              \
-  WIDE(int64_t, duration_ns, kDuration, "of the step")                         \
-  WIDE(int64_t, device_ns, kMaybe, "between its ends, by the device's own clock")
+#define FL_TIMED_STEPS(WIDE, READ, MADE)                                          \
+  WIDE(int64_t, number, kFull, "N")                                               \
+  READ(StepDisturbance, disturbance, kFull, "none, warmup, recorded or light")    \
+  WIDE(int64_t, start_ns, kTimeAside, "may lie before the trace")                 \
+  WIDE(int64_t, duration_ns, kDuration, "of the step")                            \
+  WIDE(int64_t, device_ns, kMaybe, "between its ends, by the device's own clock") \
+  WIDE(int64_t, ran_ns, kMaybe, "its thread was on a core")                       \
+  WIDE(int64_t, waited_ns, kMaybe, "its thread was ready to run and had no core")
 
 struct RawTimedStep {
   FL_RAW_ROW(FL_TIMED_STEPS)

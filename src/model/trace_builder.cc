@@ -46,6 +46,7 @@ TraceBuilder& TraceBuilder::op(std::string_view name, const OpArgs& args) {
                              .input_types = intern(args.types),
                              .input_strides = intern(args.strides),
                              .concrete_inputs = intern(args.concrete),
+                             .tensors = intern(args.tensors),
                              .stack = intern(args.stack),
                              .overload = intern(args.overload)});
   return *this;
@@ -163,6 +164,17 @@ TraceBuilder& TraceBuilder::memory(const MemoryArgs& args) {
                                          .kind = args.bytes < 0 ? MemoryEventKind::kFree : MemoryEventKind::kAlloc,
                                          .device_type = args.device_type,
                                          .device = args.device});
+  return *this;
+}
+
+TraceBuilder& TraceBuilder::timed_step(int64_t number, const TimedStepArgs& args) {
+  const auto known = [](double us) { return us < 0 ? kNoNumber : to_ns(us); };
+  raw_.parts[0].timed_steps.push_back({.number = number,
+                                       .start_ns = to_ns(args.start_us),
+                                       .duration_ns = to_ns(args.end_us - args.start_us),
+                                       .ran_ns = known(args.ran_us),
+                                       .waited_ns = known(args.waited_us),
+                                       .disturbance = args.disturbance});
   return *this;
 }
 

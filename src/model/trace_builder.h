@@ -30,6 +30,14 @@ class TraceBuilder {
     std::string_view concrete = {};
     std::string_view stack = {};
     std::string_view overload = {};
+    std::string_view tensors = {};  // JSON text
+  };
+  struct TimedStepArgs {
+    double start_us = 0;
+    double end_us = 0;
+    StepDisturbance disturbance = StepDisturbance::kNone;
+    double ran_us = -1;     // on a core; below 0: not known
+    double waited_us = -1;  // for a core
   };
   struct SliceArgs {
     double start_us = 0;
@@ -119,6 +127,7 @@ class TraceBuilder {
   TraceBuilder& op(std::string_view name, const OpArgs& args);
   TraceBuilder& annotation(std::string_view name, const OpArgs& args);
   TraceBuilder& step(int64_t number, const SliceArgs& args);  // ProfilerStep#number
+  TraceBuilder& timed_step(int64_t number, const TimedStepArgs& args);
   TraceBuilder& python(std::string_view name, const SliceArgs& args);
   TraceBuilder& call(std::string_view name, const CallArgs& args);
   TraceBuilder& overhead(std::string_view name, const SliceArgs& args);

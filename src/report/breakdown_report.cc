@@ -24,11 +24,11 @@ Table parts_table(const analyze::Study& study) {
     for (const StepPart& part : parts) {
       const int64_t ns = part.time_ns(total);
       if (ns == 0) continue;
-      table.add({side, part.name, study.per_step(ns), percent_of(ns, total.duration_ns), std::string(part.meaning)});
+      table.add({side, part.name, study.per_step(ns), percent_of(ns, total.duration_ns), part.meaning});
     }
   };
   if (study.has_device_work) add("device", device_parts(study));
-  add("host", host_parts());
+  add("host", host_parts(study));
   return table;
 }
 

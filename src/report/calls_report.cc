@@ -1,5 +1,6 @@
 // `firelane launches` and `firelane syncs`: the calls that queue work and those that wait for it.
 #include "analyze/verdict/study.h"
+#include "model/how_to_record.h"
 #include "report/registry.h"
 #include "report/shared.h"
 
@@ -65,7 +66,8 @@ Result<Report> make_syncs(const StudiedTrace& trace, const Arguments&) {
   }
   report.tables = {std::move(table)};
   if (!study.graph.has_sync_records && study.has_device_work) {
-    report.notes.push_back("what a call waited for is inferred: record with enable_cuda_sync_events=True to be sure");
+    report.notes.push_back("what a call waited for is inferred, as there are no synchronization records; " +
+                           how_to_record(model.info, RecordOption::kCudaSync));
   }
   return report;
 }

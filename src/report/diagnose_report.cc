@@ -152,9 +152,15 @@ std::string_view timeline_text(const analyze::Study& study) {
 
 std::string gain_text(const advise::Finding& finding, const analyze::Study& study) {
   if (finding.gain.high_ns <= 0) return "";
+  // Where hardly anything would be left of a step, its inverse is no number to go by.
+  constexpr double kMostSaid = 20;
   const auto times = [&](int64_t ns) { return fmt::format("{:.2f}x", speedup(ns, study)); };
-  return saved_text(finding.gain) + ": " + range_text(times(finding.gain.low_ns), times(finding.gain.high_ns)) +
-         " as fast";
+  const int64_t low_ns = finding.gain.low_ns;
+  const int64_t high_ns = finding.gain.high_ns;
+  const std::string range = speedup(low_ns, study) > kMostSaid    ? fmt::format("more than {:.0f}x", kMostSaid)
+                            : speedup(high_ns, study) > kMostSaid ? times(low_ns) + " or more"
+                                                                  : range_text(times(low_ns), times(high_ns));
+  return saved_text(finding.gain) + ": " + range + " as fast";
 }
 
 std::string short_diagnosis(const StudiedTrace& trace, const ShortOptions& options) {

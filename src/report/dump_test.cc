@@ -45,15 +45,15 @@ Model two_ops() {
 TEST(Dump, text_rows_name_every_column_and_stay_on_one_line) {
   EXPECT_EQ(dumped(two_ops(), {.tables = {"host_slices"}}),
             "host_slices 0 lane=0 start_ns=0 duration_ns=2000 name=\"first\" category=\"cpu_op\" kind=\"op\" parent=- "
-            "depth=0 detail=0\n"
+            "depth=0 detail=0 call_line=-\n"
             "host_slices 1 lane=0 start_ns=3000 duration_ns=1000 name=\"say \\\"hi\\\"\\n\" category=\"cpu_op\" "
-            "kind=\"op\" parent=- depth=0 detail=1\n");
+            "kind=\"op\" parent=- depth=0 detail=1 call_line=-\n");
 }
 
 TEST(Dump, json_rows_write_null_for_what_is_absent) {
   EXPECT_EQ(dumped(two_ops(), {.tables = {"host_slices"}, .max_rows = 1, .form = DumpForm::kJsonLines}),
             "{\"table\":\"host_slices\",\"row\":0,\"lane\":0,\"start_ns\":0,\"duration_ns\":2000,\"name\":\"first\","
-            "\"category\":\"cpu_op\",\"kind\":\"op\",\"parent\":null,\"depth\":0,\"detail\":0}\n");
+            "\"category\":\"cpu_op\",\"kind\":\"op\",\"parent\":null,\"depth\":0,\"detail\":0,\"call_line\":null}\n");
 }
 
 TEST(Dump, args_put_the_source_event_of_each_row_on_its_line) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/how_to_record.h"
 #include "report/registry.h"
 #include "report/shared.h"
 
@@ -64,9 +65,8 @@ Result<Report> make_fusion(const StudiedTrace& trace, const Arguments& wanted) {
     report.notes.emplace_back(kNoDeviceWork);
   }
   if (table.without_shapes > 0) {
-    report.notes.push_back(
-        fmt::format("kernels that could be fused but whose inputs the trace does not give: {}; record with {}",
-                    table.without_shapes, model.info.environment.flag(RecordOption::kShapes)));
+    report.notes.push_back(fmt::format("kernels that could be fused but whose inputs the trace does not give: {}; {}",
+                                       table.without_shapes, how_to_record(model.info, RecordOption::kShapes)));
   }
   return report;
 }

@@ -1,5 +1,6 @@
 #include "analyze/verdict/inference.h"
 
+#include "model/how_to_record.h"
 #include "report/registry.h"
 #include "report/shared.h"
 
@@ -53,9 +54,9 @@ Result<Report> make_inference(const StudiedTrace& trace, const Arguments& wanted
   if (inference.is_training) {
     report.notes.emplace_back("this program trains (it has a backward pass): there is no generation to analyze");
   } else if (!found) {
-    report.notes.push_back(fmt::format(
-        "no generation found: record with {}, or annotate: with record_function('prefill'), record_function('decode')",
-        trace.model().info.environment.flag(RecordOption::kShapes)));
+    report.notes.push_back(
+        fmt::format("no generation found: {}, or annotate: with record_function('prefill'), record_function('decode')",
+                    how_to_record(trace.model().info, RecordOption::kShapes)));
   }
   if (found) report.notes.emplace_back("times are as recorded, the recorder's overhead included");
   return report;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <ctime>
 
+#include "model/how_to_record.h"
 #include "report/registry.h"
 
 namespace firelane::report {
@@ -206,8 +207,13 @@ Table spans_table(const Model& model, const std::vector<analyze::Span>& spans) {
       .title = "Spans of the profiler",
       .columns = {
           {"name", "Name"}, {"start_ns", "Start", Kind::kDuration}, {"duration_ns", "Duration", Kind::kDuration}}};
-  for (const analyze::Span& span : spans)
-    table.add({std::string(model.text(span.name)), span.start_ns, span.duration_ns});
+  const bool is_summed = std::any_of(spans.begin(), spans.end(), [](const auto& span) { return span.count > 1; });
+  if (is_summed) table.columns.push_back({"count", "Count", Kind::kNumber});
+  for (const analyze::Span& span : spans) {
+    std::vector<Cell> row{std::string(model.text(span.name)), span.start_ns, span.duration_ns};
+    if (is_summed) row.emplace_back(span.count);
+    table.add(std::move(row));
+  }
   return table;
 }
 
@@ -254,7 +260,7 @@ Table answers_table(const std::vector<analyze::Answer>& answers) {
   return table;
 }
 
-Table losses_table(const std::vector<analyze::Loss>& losses) {
+Table losses_table(const TraceInfo& info, const std::vector<analyze::Loss>& losses) {
   Table table{.name = "losses",
               .title = "Lost, repaired or left out",
               .columns = {{"name", "Name"},
@@ -265,7 +271,7 @@ Table losses_table(const std::vector<analyze::Loss>& losses) {
   for (const analyze::Loss& loss : losses) {
     const StatInfo& stat = info_of(loss.stat);
     table.add({std::string(stat.name), std::string(name_of(stat.severity)), static_cast<int64_t>(loss.count),
-               std::string(stat.meaning), std::string(stat.remedy)});
+               std::string(stat.meaning), std::string(remedy_for(info, loss.stat))});
   }
   return table;
 }
@@ -278,7 +284,7 @@ Result<Report> make_info(const StudiedTrace& trace, const Arguments&) {
                    joined_table(model.info.joined),           events_table(description.events),
                    spans_table(model, description.spans),     options_table(description.options),
                    recorder_costs_table(model.info.recorder), recorder_losses_table(model.info.recorder),
-                   answers_table(description.answers),        losses_table(description.losses)};
+                   answers_table(description.answers),        losses_table(model.info, description.losses)};
   for (Table& table : report.tables) table.hide_if_empty = true;
   if (model.info.has_order_only) {
     report.notes.push_back("an execution trace has no times: what stands as times is the order of the calls");

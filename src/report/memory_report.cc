@@ -1,4 +1,5 @@
 #include "report/memory_report.h"
+#include "model/how_to_record.h"
 
 #include <fmt/format.h>
 
@@ -279,8 +280,7 @@ Result<Report> make_memory(const StudiedTrace& trace, const Arguments& wanted) {
     report.tables.push_back(allocator_curve_table(memory));
   }
   if (memory.devices.empty()) {
-    report.notes.push_back(fmt::format("no memory events in this trace: record with {}",
-                                       model.info.environment.flag(RecordOption::kMemory)));
+    report.notes.push_back("no memory events in this trace: " + how_to_record(model.info, RecordOption::kMemory));
     return report;
   }
   report.notes.emplace_back(

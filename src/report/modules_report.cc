@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "model/how_to_record.h"
 #include "report/registry.h"
 #include "report/shared.h"
 
@@ -100,10 +101,10 @@ Result<Report> make_modules(const StudiedTrace& trace, const Arguments& wanted) 
   note_left_out(report, left_out, "modules");
   if (table.rows.empty()) {
     // torch.profiler writes modules of eager programs only with their stacks.
-    const bool by_torch = trace.model().info.origin != Origin::kFirelane;
+    const bool by_torch = trace.model().info.origin == Origin::kKineto || trace.model().info.origin == Origin::kOther;
     report.notes.push_back(
-        fmt::format("no modules in this trace: record with {}",
-                    trace.model().info.environment.flag(by_torch ? RecordOption::kStacks : RecordOption::kModules)));
+        "no modules in this trace: " +
+        how_to_record(trace.model().info, by_torch ? RecordOption::kStacks : RecordOption::kModules));
   }
   report.tables = {std::move(out), phases_table(table)};
   return report;

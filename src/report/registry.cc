@@ -3,10 +3,21 @@
 #include <algorithm>
 #include <utility>
 
+#include "advise/device_words.h"
 #include "advise/light_note.h"
 #include "report/shared.h"
 
 namespace firelane::report {
+
+namespace {
+
+std::string capitalized(std::string_view word) {
+  std::string out(word);
+  if (!out.empty() && out[0] >= 'a' && out[0] <= 'z') out[0] = static_cast<char>(out[0] - 'a' + 'A');
+  return out;
+}
+
+}  // namespace
 
 const std::vector<ReportSpec>& all_reports() {
   // clang-format off: one a line, so that two people can add one each
@@ -48,9 +59,30 @@ std::string why_not(const ReportSpec& spec, const Model& model) {
          " TRACE --execution-trace " + model.info.path;
 }
 
+namespace {
+
+// Notes, meanings and labels are written for NVIDIA's GPUs; of another device they are in its words.
+void fit_words(const TraceInfo& info, Report& report) {
+  for (Note& note : report.notes) note.text = advise::fit_note(info, std::move(note.text));
+  for (Table& table : report.tables) {
+    for (size_t c = 0; c < table.columns.size(); ++c) {
+      Column& column = table.columns[c];
+      if (column.label == "Tensor cores") column.label = capitalized(advise::matrix_unit(info.accelerator));
+      if (column.name != "meaning") continue;
+      for (std::vector<Cell>& row : table.rows) {
+        if (auto* text = std::get_if<std::string>(&row[c]))
+          *text = advise::fit_words(info.origin, info.accelerator, std::move(*text));
+      }
+    }
+  }
+}
+
+}  // namespace
+
 Result<Report> make_report(const ReportSpec& spec, const StudiedTrace& trace, const Arguments& wanted) {
   const StudiedTrace& timed = spec.of_times ? advise::timed_trace(trace) : trace;
   FL_TRY(Report report, spec.make(timed, wanted));
+  fit_words(trace.model().info, report);
   if (trace.model().light == nullptr || spec.of_recording) return report;
   const auto is_said = [](const Fact& fact) { return fact.name == kRecordedStepsFact; };
   if (std::none_of(report.facts.begin(), report.facts.end(), is_said)) {

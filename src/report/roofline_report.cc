@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "advise/device_words.h"
+#include "model/how_to_record.h"
 #include "report/quantity.h"
 #include "report/registry.h"
 #include "report/shared.h"
@@ -95,15 +96,17 @@ std::vector<Note> notes(const Model& model, const analyze::Roofline& roofline) {
   if (roofline.work_ns == 0) return {kNoDeviceWork};
   std::vector<Note> out;
   if (roofline.ops_without_shapes > 0 && roofline.ops_with_shapes == 0 && roofline.whole.flops <= 0) {
-    out.push_back(
-        fmt::format("FLOPs, and bytes of kernels, are not known: no input shapes to compute them from; record with {}",
-                    model.info.environment.flag(RecordOption::kShapes)));
+    out.push_back(fmt::format("FLOPs, and bytes of kernels, are not known: no input shapes to compute them from; {}",
+                              how_to_record(model.info, RecordOption::kShapes)));
   } else if (roofline.ops_without_shapes > 0) {
-    out.push_back(fmt::format("op calls whose inputs the trace does not give: {}; record with {}",
-                              roofline.ops_without_shapes, model.info.environment.flag(RecordOption::kShapes)));
+    out.push_back(fmt::format("op calls whose inputs the trace does not give: {}; {}", roofline.ops_without_shapes,
+                              how_to_record(model.info, RecordOption::kShapes)));
   }
   if (roofline.peaks == nullptr) {
-    out.push_back(fmt::format("no roof: '{}' is not in the table of peaks (docs/analyses.md)", roofline.device_name));
+    out.push_back(
+        roofline.device_name.empty()
+            ? std::string("no roof: the trace does not name the device")
+            : fmt::format("no roof: '{}' is not in the table of peaks (docs/peaks.md)", roofline.device_name));
   }
   say_above_roof(roofline, out);
   if (roofline.without_op_ns > 0) {

@@ -22,6 +22,10 @@ std::string bar(double share, const TextStyle& style) {
   return painted(filled, kCyan, style) + std::string(kBarWidth - full, style.color ? ' ' : '.');
 }
 
+std::string fitted(const analyze::Study& study, std::string words) {
+  return advise::fit_words(study.origin, study.accelerator, std::move(words));
+}
+
 }  // namespace
 
 std::vector<StepPart> device_parts(const analyze::Study& study) {
@@ -33,24 +37,31 @@ std::vector<StepPart> device_parts(const analyze::Study& study) {
       {"copy", "exposed copies", [](const analyze::BreakdownRow& step) { return step.copy_ns; }}};
   for (size_t i = 0; i < analyze::kIdleCauseCount; ++i) {
     const auto cause = static_cast<analyze::IdleCause>(i);
-    parts.push_back({"idle: " + std::string(analyze::name_of(cause)), analyze::words_for(cause, is_light),
+    parts.push_back({"idle: " + std::string(analyze::name_of(cause)),
+                     fitted(study, std::string(analyze::words_for(cause, is_light))),
                      [i](const analyze::BreakdownRow& step) { return step.idle[i]; }});
   }
   return parts;
 }
 
-std::vector<StepPart> host_parts() {
+std::vector<StepPart> host_parts(const analyze::Study& study) {
   std::vector<StepPart> parts;
+  // Of a thread that the program does not wait for, and of one that is not in the trace.
+  const auto words = [&](analyze::Activity activity) {
+    const bool is_idle = activity == analyze::Activity::kUnrecorded && !study.host->leads;
+    return is_idle ? std::string("the host was idle, or not recorded")
+                   : fitted(study, std::string(analyze::words_for(analyze::cause_of(activity))));
+  };
   for (size_t i = 0; i < analyze::kActivityCount; ++i) {
     const auto activity = static_cast<analyze::Activity>(i);
-    parts.push_back({std::string(analyze::name_of(activity)), analyze::words_for(analyze::cause_of(activity)),
+    parts.push_back({std::string(analyze::name_of(activity)), words(activity),
                      [i](const analyze::BreakdownRow& step) { return step.host[i]; }});
   }
   return parts;
 }
 
 std::vector<StepPart> step_parts(const analyze::Study& study) {
-  return study.has_device_work ? device_parts(study) : host_parts();
+  return study.has_device_work ? device_parts(study) : host_parts(study);
 }
 
 std::string step_bars(const analyze::Study& study, const TextStyle& style) {
@@ -74,7 +85,7 @@ std::string step_bars(const analyze::Study& study, const TextStyle& style) {
     const double share = static_cast<double>(ns) / whole;
     if (share < 0.005) continue;
     shown += ns;
-    out += line(share, ns, advise::in_device_words(std::string(part.meaning), study.accelerator));
+    out += line(share, ns, part.meaning);
   }
   const double rest = 1 - static_cast<double>(shown) / whole;
   if (rest > 0.0005) out += line(rest, total.duration_ns - shown, "the rest");

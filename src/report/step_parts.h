@@ -14,14 +14,14 @@
 namespace firelane::report {
 
 struct StepPart {
-  std::string name;          // "compute", "idle: host_input"; of the host "op"
-  std::string_view meaning;  // for people
+  std::string name;     // "compute", "idle: host_input"; of the host "op"
+  std::string meaning;  // for people, in the words of the trace's device
   std::function<int64_t(const analyze::BreakdownRow& step)> time_ns;
 };
 
 // Of the device: working, then idle by its causes. Of the host: what its main thread did.
 std::vector<StepPart> device_parts(const analyze::Study& study);
-std::vector<StepPart> host_parts();
+std::vector<StepPart> host_parts(const analyze::Study& study);
 // Of the device where it has work, else of the host.
 std::vector<StepPart> step_parts(const analyze::Study& study);
 

@@ -1,5 +1,7 @@
 // /api/t/T/lanes and /tiles: the layout of the timeline and what it shows.
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <vector>
 
 #include "describe/lane_name.h"
@@ -22,6 +24,17 @@ int shown_rank(LaneKind kind) {
     case LaneKind::kOther: return 3;
   }
   return 4;
+}
+
+// Of a device with more, those that work the most come first: hundreds of streams may have a kernel each.
+constexpr size_t kManyStreams = 16;
+std::map<int64_t, size_t> streams_of_devices(const Model& model, const std::vector<analyze::LaneRow>& rows) {
+  std::map<int64_t, size_t> streams;
+  for (const analyze::LaneRow& row : rows) {
+    const auto lane = static_cast<size_t>(row.lane);
+    if (model.lanes.kind[lane] == LaneKind::kStream) ++streams[model.lanes.pid[lane].number];
+  }
+  return streams;
 }
 
 }  // namespace
@@ -52,10 +65,16 @@ Answer lanes(const ServedTrace& trace, const Request&) {
   const Model& model = trace.model();
   std::vector<analyze::LaneRow> rows = trace.lane_rows();
   std::erase_if(rows, [](const analyze::LaneRow& row) { return row.slices == 0; });
-  std::stable_sort(rows.begin(), rows.end(), [&](const analyze::LaneRow& a, const analyze::LaneRow& b) {
-    return shown_rank(model.lanes.kind[static_cast<size_t>(a.lane)]) <
-           shown_rank(model.lanes.kind[static_cast<size_t>(b.lane)]);
-  });
+  const std::map<int64_t, size_t> streams = streams_of_devices(model, rows);
+  const auto place = [&](const analyze::LaneRow& row) {
+    const auto lane = static_cast<size_t>(row.lane);
+    const int rank = shown_rank(model.lanes.kind[lane]);
+    if (model.lanes.kind[lane] != LaneKind::kStream) return std::tuple<int, int64_t, int64_t>{rank, 0, 0};
+    const int64_t device = model.lanes.pid[lane].number;
+    return std::tuple<int, int64_t, int64_t>{rank, device, streams.at(device) > kManyStreams ? -row.busy_ns : 0};
+  };
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const analyze::LaneRow& a, const analyze::LaneRow& b) { return place(a) < place(b); });
   JsonWriter json;
   json.begin_object().field("end_ns", trace.timeline().end_ns()).key("lanes").begin_array();
   for (const analyze::LaneRow& row : rows) {

@@ -149,6 +149,30 @@ void write_top_kernels(JsonWriter& json, const StudiedTrace& trace) {
   json.end_array();
 }
 
+// Of a flight recorder, which has nothing else.
+void write_top_collectives(JsonWriter& json, const StudiedTrace& trace) {
+  const Model& model = trace.model();
+  std::map<std::string, std::pair<int64_t, int64_t>> by_name;  // time and count
+  if (model.info.origin == Origin::kFlightRecorder) {
+    for (Row row = 0; row < model.host_slices.size(); ++row) {
+      const Row detail = model.op_detail(row);
+      if (detail == kNoRow || model.op_details.comm[detail] == kNoRow) continue;
+      auto& [ns, count] = by_name[std::string(model.text(model.host_slices.name[row]))];
+      ns += model.host_slices.duration_ns[row];
+      ++count;
+    }
+  }
+  std::vector<std::pair<std::string, std::pair<int64_t, int64_t>>> rows(by_name.begin(), by_name.end());
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+  rows.resize(std::min(rows.size(), kTop));
+  json.key("top_collectives").begin_array();
+  for (const auto& [name, sums] : rows) {
+    json.begin_array().value(name).value(sums.first).value(sums.second).end_array();
+  }
+  json.end_array();
+}
+
 void write_missing(JsonWriter& json, const analyze::TraceDescription& description) {
   json.key("missing").begin_array();
   for (const firelane::analyze::Answer& answer : description.answers) {
@@ -182,6 +206,7 @@ Answer overview(const ServedTrace& trace, const Request&) {
   write_device_busy(json, timed, of_light);
   write_top_ops(json, trace.studied(), trace.study().has_device_work);
   write_top_kernels(json, trace.studied());
+  write_top_collectives(json, trace.studied());
   write_missing(json, description);
   json.end_object();
   return json_answer(std::move(json));

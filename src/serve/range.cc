@@ -5,6 +5,7 @@
 
 #include "analyze/ops/flame.h"
 #include "describe/lane_name.h"
+#include "model/how_to_record.h"
 #include "report/described.h"
 #include "serve/handlers.h"
 
@@ -104,8 +105,7 @@ Answer flame(const ServedTrace& trace, const Request& request) {
   if (!graph.has_frames && options.by != analyze::FlameBy::kOp) {
     note = (options.by == analyze::FlameBy::kSample
                 ? std::string("the trace has no samples: record with firelane record --sample")
-                : "the trace has no Python frames: record with " +
-                      std::string(model.info.environment.flag(RecordOption::kStacks))) +
+                : "the trace has no Python frames: " + how_to_record(model.info, RecordOption::kStacks)) +
            "; ops are shown instead";
     options.by = analyze::FlameBy::kOp;
     graph = analyze::flame_graph(model, options);

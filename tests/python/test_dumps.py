@@ -7,7 +7,6 @@ import os
 import pickle
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -197,12 +196,15 @@ def test_a_rank_that_stops_is_named_with_the_collective_that_it_did_not_call(tmp
 
 # Three ranks call a collective that rank 2 does not; each writes its recorder once all have come that far. Files are
 # the only meeting point: no port, and no time within which anything must have happened.
-HANGING_RANK = """
-import os, sys, time
+HANGING_RANKS = """
+import os, quick_torch, sys, time
 import torch, torch.distributed as dist
 from torch._C._distributed_c10d import _dump_fr_trace, _dump_fr_trace_json
 
-rank, world, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+world, folder = int(sys.argv[1]), sys.argv[2]
+rank = next((rank for rank in range(world) if os.fork() == 0), None)
+if rank is None:  # one that fails would be waited for by the others: they are killed as this process's group
+    sys.exit(any(os.wait()[1] for _ in range(world)) and os.killpg(0, 9))
 
 
 def meet(what):
@@ -232,18 +234,12 @@ os._exit(0)  # the collective above never ends
 def test_ranks_that_torch_ran_and_that_hang_are_told_apart(tmp_path):
     pytest.importorskip("torch")
     script = tmp_path / "hang.py"
-    script.write_text(HANGING_RANK)
+    script.write_text(HANGING_RANKS)
     for form in ("pickle", "json"):
         (tmp_path / form).mkdir()
     environment = {**os.environ, "TORCH_FR_BUFFER_SIZE": "2000", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(script)]
-    ranks = [subprocess.Popen([*command, str(r), "4", str(tmp_path)], env=environment) for r in range(4)]
-    # One that fails would be waited for by the others.
-    while None in (ends := [rank.poll() for rank in ranks]) and not any(ends):
-        time.sleep(0.05)
-    for rank in ranks:
-        rank.kill()
-    assert [rank.wait() for rank in ranks] == [0, 0, 0, 0]
+    command = [sys.executable, str(script), "4", str(tmp_path)]
+    assert subprocess.run(command, env=environment, check=False, start_new_session=True).returncode == 0
     for form in ("pickle", "json"):
         found = hangs(tmp_path / form)
         assert (found["dump_count"], found["group_count"], found["world_size"]) == (4, 2, 4)

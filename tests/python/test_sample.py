@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -79,8 +80,9 @@ def line_of(text):
 def pythons():
     """Of each version that can be read, one: this one, and those of pyenv and of the system."""
     found = {f"3.{sys.version_info[1]}": sys.executable}
-    for minor in range(10, 14):
-        for place in [*Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/python3"), Path(f"/usr/bin/python3.{minor}")]:
+    for minor in range(10, 15):
+        on_path = Path(shutil.which(f"python3.{minor}") or "/usr/bin/none")
+        for place in [*Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/python3"), on_path]:
             if place.exists():
                 found.setdefault(f"3.{minor}", str(place))
     return found

@@ -1,4 +1,4 @@
-# The built page of viewer/ inside of the program, as the C++ source FIRELANE_PAGES, so that an installed firelane needs
+# The built page of viewer/ inside of the program, as the object FIRELANE_PAGES, so that an installed firelane needs
 # neither Node nor files beside it. Without viewer/dist (`make viewer` builds it) the program says how to get the page.
 #
 # `pip install .` of a checkout builds the page itself, with npm; a source distribution brings it along.
@@ -58,8 +58,8 @@ if(number EQUAL 0)
 else()
   set(body "  static const Page kPages[] = {\n${table}  };\n  return kPages;\n")
 endif()
-set(FIRELANE_PAGES ${CMAKE_CURRENT_BINARY_DIR}/pages.cc)
-file(CONFIGURE OUTPUT ${FIRELANE_PAGES} @ONLY CONTENT
+set(pages_source ${CMAKE_CURRENT_BINARY_DIR}/pages.cc)
+file(CONFIGURE OUTPUT ${pages_source} @ONLY CONTENT
 "// Written by tools/cmake/FirelaneViewer.cmake.
 #include \"serve/pages.h\"
 
@@ -75,5 +75,10 @@ std::span<const Page> all_pages() {
 }  // namespace firelane::serve
 ")
 list(TRANSFORM viewer_files PREPEND ${viewer_dist}/)
-# Compiled alone: an object made of several sources would not be made again when the page changes.
-set_source_files_properties(${FIRELANE_PAGES} PROPERTIES OBJECT_DEPENDS "${viewer_files}" SKIP_UNITY_BUILD_INCLUSION ON)
+# Compiled alone: an object made of several sources would not be made again when the page changes. And without ccache, which
+# does not know of .incbin: it gave the object with the page before.
+set_source_files_properties(${pages_source} PROPERTIES OBJECT_DEPENDS "${viewer_files}" SKIP_UNITY_BUILD_INCLUSION ON)
+add_library(firelane_pages OBJECT ${pages_source})
+target_link_libraries(firelane_pages PRIVATE firelane_options)
+set_target_properties(firelane_pages PROPERTIES CXX_COMPILER_LAUNCHER "")
+set(FIRELANE_PAGES $<TARGET_OBJECTS:firelane_pages>)

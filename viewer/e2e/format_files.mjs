@@ -169,7 +169,7 @@ export function writeFormatFiles(folder) {
     { path: write("mtia.json", mtia()), format: "JSON", lane: "stream 1" },
     { path: perfetto, format: "Perfetto", lane: "stream" },
     { path: join(kRoot, "tests/data/snapshot.pickle"), format: "memory snapshot", isDump: true },
-    { path: join(kRoot, "tests/data/flight_recorder/rank_0.json"), format: "flight recorder", isDump: true },
+    { path: join(kRoot, "tests/data/flight_recorder/rank_0.json"), format: "flight recorder", isDump: true, card: "Collectives" },
     { path: write("stacks.speedscope.json", speedscope()), format: "speedscope", lane: "MainThread" },
     { path: write("stacks.txt", kCollapsed), format: "collapsed" },
   ];
@@ -190,7 +190,7 @@ export function samples() {
     { path: "kineto_mtia_inference.json.gz", format: "JSON" },
     { path: "kineto_mi300_qwen.json.gz", format: "JSON" },
     { path: "memory_snapshot_h200.pickle", format: "memory snapshot", isDump: true },
-    { path: "nccl_flight_recorder_h200.pickle", format: "flight recorder", isDump: true },
+    { path: "nccl_flight_recorder_h200.pickle", format: "flight recorder", isDump: true, card: "Collectives" },
   ]
     .map((sample) => ({ ...sample, path: join(folder, sample.path) }))
     .filter((sample) => existsSync(sample.path));

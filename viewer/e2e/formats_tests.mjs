@@ -6,7 +6,7 @@ import { openTimeline } from "./timeline_tests.mjs";
 
 // REQUIRES: the server at `url` shows `files` in their order.
 export function formatsTests(suite, url, files) {
-  files.forEach(({ path, format, lane, isDump }, id) => {
+  files.forEach(({ path, format, lane, isDump, card }, id) => {
     const name = basename(path);
     suite.test(`${name} opens (${format})`, async ({ page, shot }) => {
       await page.goto(`${url}#trace=${id}`);
@@ -17,6 +17,7 @@ export function formatsTests(suite, url, files) {
       check(text.includes(format), `the first screen names the format: ${format}`);
       check(!/\bNaN\b|undefined|\[object /.test(text), `the first screen has values: ${text}`);
       check((await page.locator(".error").count()) === 0, "no error");
+      check(!card || text.includes(card), `the first screen has a card: ${card}`);
       await shot("overview");
       if (isDump) return;
       await openTimeline(page, url, { trace: id });

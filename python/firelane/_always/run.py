@@ -43,6 +43,8 @@ _RECORDED_LIMIT = 2  # times the limit: recording makes steps slower, too
 
 
 class Always(Auto):
+    follows_models = False
+
     def __init__(
         self,
         plan: Plan,

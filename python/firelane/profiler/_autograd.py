@@ -118,9 +118,10 @@ class profile:  # noqa: N801 (torch's name)
         group_by_input_shape: bool = False,
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
-        **_: Any,
+        include_python_functions: bool = False,
     ) -> EventList:
-        return self._results().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+        grouping = (group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions)
+        return self._results().key_averages(*grouping)
 
     def total_average(self) -> Any:
         return self._results().total_average()

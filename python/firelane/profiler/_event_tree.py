@@ -18,7 +18,7 @@ import torch
 from torch._C import _profiler as kineto
 
 from ._tensors import assign_ids, tensors_of
-from ._tree_fields import Allocation, OutOfMemory, Owner, PyCall, PyCCall, TensorMetadata, TorchOp
+from ._tree_fields import Allocation, OutOfMemory, Owner, PyCall, PyCCall, TensorMetadata, TorchOp, frame_of
 
 if TYPE_CHECKING:
     from firelane import Trace
@@ -123,7 +123,7 @@ def _memory_nodes(trace: Trace, zero_ns: int, first_id: int) -> list[TreeNode]:
 
 
 _SLICES = """
-select s.id, s.name, s.kind, s.start_ns, s.duration_ns, s.parent, l.tid, o.external_id, o.sequence_number,
+select s.id, s.name, s.kind, s.start_ns, s.duration_ns, s.parent, s.call_line, l.tid, o.external_id, o.sequence_number,
        o.forward_thread, o.input_types, o.input_dims, o.input_strides, o.concrete_inputs, o.tensors, o.is_async
 from host_slices s join lanes l on l.id = s.lane
 left join op_details o on o.id = s.detail and s.kind in ('op', 'annotation')
@@ -143,13 +143,13 @@ def _describe(node: TreeNode, row: dict[str, Any], device: torch.device | None, 
             node.extra_fields.scope = kineto.RecordScope.BACKWARD_FUNCTION
         return
     caller = node.parent
-    while caller is not None and caller.tag == kineto._EventType.TorchOp:
+    while caller is not None and caller.tag != kineto._EventType.PyCall:
         caller = caller.parent
-    name = node.name if caller is None else caller.name
+    called_by = frame_of(node.name if caller is None else caller.name, row["call_line"])
     if node.name.startswith("<"):
-        node.tag, node.extra_fields = kineto._EventType.PyCCall, PyCCall(name)
+        node.tag, node.extra_fields = kineto._EventType.PyCCall, PyCCall(called_by)
     else:
-        node.tag, node.extra_fields = kineto._EventType.PyCall, PyCall(node.name, name, modules)
+        node.tag, node.extra_fields = kineto._EventType.PyCall, PyCall(node.name, called_by, modules)
 
 
 def _open_at(level: list[TreeNode], time_ns: int) -> TreeNode | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import inspect
 import json
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,9 @@ _DEVICE_TYPES = {
 _STACK_METRICS = [f"self_{d}_time_total" for d in ("cpu", "cuda", "xpu", "privateuse1")]
 _IN_ONE_FRAME = str.maketrans(" ;\t\n", "____")
 
+# Since torch 2.12, events() of a profile with stacks has the Python functions, too.
+WITH_PYTHON_FUNCTIONS = "is_python_function" in inspect.signature(torch_util.FunctionEvent.__init__).parameters
+
 
 # Of an event: the fields that were used so far. (`__dict__` below fills in the others.)
 _fields_so_far: Callable[[Any], dict[str, Any]] = next(
@@ -52,9 +56,7 @@ class FunctionEvent(torch_util.FunctionEvent):
     count = 1
     is_remote = False
     is_legacy = False
-    is_python_function = False
     flow_id = flow_type = flow_start = metadata = _event_metadata = None
-    python_id = python_parent_id = python_module_id = -1
     self_cpu_percent = total_cpu_percent = total_device_percent = -1
 
     def __init__(self, source: EventSource, index: int) -> None:
@@ -240,16 +242,20 @@ class RecordedEvents(EventList):
         return [*other, *self]
 
     def key_averages(
-        self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+        self,
+        group_by_input_shapes: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        include_python_functions: bool = False,
     ) -> EventList:
-        return self._averages(group_by_input_shapes, group_by_stack_n, group_by_overload_name)
+        return self._averages(group_by_input_shapes, group_by_stack_n, group_by_overload_name, include_python_functions)
 
     @property
     def self_cpu_time_total(self) -> float:
-        return self_cpu_time_total(self.key_averages())
+        return self_cpu_time_total(self.key_averages(include_python_functions=WITH_PYTHON_FUNCTIONS))
 
     def total_average(self) -> torch_util.FunctionEventAvg:
-        return total_average(self.key_averages())
+        return total_average(self.key_averages(include_python_functions=WITH_PYTHON_FUNCTIONS))
 
 
 def _plain_list(flags: dict[str, Any]) -> EventList:

@@ -6,6 +6,7 @@ schedule.
 
 from __future__ import annotations
 
+import copy
 import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -30,6 +31,14 @@ _WITH_MODULES_IS_DEPRECATED = (  # torch's words; ours records the modules of ea
     "which are themselves deprecated, and does nothing in eager mode. Use with_stack=True, which records nn.Module "
     "events for eager models."
 )
+_ADJUST_IS_DEPRECATED = (
+    "adjust_profiler_step is deprecated: torch ignores it, and will remove it. firelane still moves the steps."
+)
+_TRACE_ONLY_WITHOUT_STACKS = (
+    "trace_only=True is incompatible with with_stack=True (stack traces require event post-processing). "
+    "Disabling trace_only."
+)
+_WARNS_OF_ADJUSTING = torch.torch_version.TorchVersion(torch.__version__) >= "2.15"  # as torch from then on
 _DEVICES = ("CUDA", "XPU", "MTIA", "HPU", "PrivateUse1")  # the first one asked for is use_device
 
 
@@ -61,6 +70,10 @@ class _KinetoProfile:
         self.profile_memory = profile_memory
         self.with_stack = with_stack
         self.with_modules = with_modules
+        if with_stack and _asked_for(experimental_config, "trace_only"):
+            warnings.warn(_TRACE_ONLY_WITHOUT_STACKS, stacklevel=2)
+            experimental_config = copy.copy(experimental_config)
+            experimental_config.trace_only = False
         self.experimental_config = experimental_config
         self.execution_trace_observer = execution_trace_observer
         self.acc_events = acc_events
@@ -93,6 +106,8 @@ class _KinetoProfile:
     def prepare_trace(self) -> None:
         if self.with_modules:
             warnings.warn(_WITH_MODULES_IS_DEPRECATED, FutureWarning, stacklevel=2)
+        if _WARNS_OF_ADJUSTING and _asked_for(self.experimental_config, "adjust_profiler_step"):
+            warnings.warn(_ADJUST_IS_DEPRECATED, FutureWarning, stacklevel=2)
         wanted = _activities.wanted_of(self.activities, self.activity_configs, self._custom_profiler_config)
         flags = flags_of(
             self,
@@ -153,6 +168,14 @@ class _KinetoProfile:
             self.profiler._require_stopped()
         return self._finished or self.profiler
 
+    def _require_events(self) -> None:
+        """torch's trace_only: who asks for it gets the trace and nothing else."""
+        if self.profiler is not None and _asked_for(self.experimental_config, "trace_only"):
+            raise RuntimeError(
+                "events() is not available when trace_only=True in ExperimentalConfig. "
+                "Use export_chrome_trace() instead."
+            )
+
     def key_averages(
         self,
         group_by_input_shape: bool = False,
@@ -160,12 +183,17 @@ class _KinetoProfile:
         group_by_overload_name: bool = False,
         include_python_functions: bool = False,
     ) -> EventList:
-        """Time and memory per operator, of the last cycle (of all cycles with acc_events)."""
-        results = self._results("getting key averages")
-        return results.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+        """Time and memory per operator, of the last cycle (of all cycles with acc_events).
+
+        `include_python_functions`: rows of the Python functions that with_stack recorded, too.
+        """
+        self._require_events()
+        grouping = (group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions)
+        return self._results("getting key averages").key_averages(*grouping)
 
     def events(self) -> RecordedEvents:
         """Every event of the last cycle (of all cycles with acc_events)."""
+        self._require_events()
         return self._results("accessing events").function_events
 
     def export_chrome_trace(

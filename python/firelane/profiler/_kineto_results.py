@@ -121,4 +121,34 @@ class KinetoEvent:
         return str(self._event.metadata_json)
 
     def is_python_function(self) -> bool:
-        return False  # events() has none, as torch's
+        return bool(self._event.is_python_function)
+
+    def activity_type(self) -> str:
+        return str(self._event.activity_type or "")
+
+    def external_id(self) -> int:
+        return self._event.id
+
+    def linked_correlation_id(self) -> int:
+        return int(self._event.linked_correlation_id)
+
+    def end_thread_id(self) -> int:
+        return self._event.thread
+
+    def structured_input_shapes(self) -> Sequence[Any]:
+        return list(self._event.structured_input_shapes)
+
+    def structured_input_strides(self) -> Sequence[Any]:
+        return list(self._event.structured_input_strides)
+
+    def dtypes(self) -> Sequence[str]:
+        return list(self._event.input_dtypes)
+
+    def python_id(self) -> int:
+        return int(self._event.python_id)
+
+    def python_parent_id(self) -> int:
+        return int(self._event.python_parent_id)
+
+    def python_module_id(self) -> int:
+        return int(self._event.python_module_id)

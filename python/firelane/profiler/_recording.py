@@ -29,6 +29,7 @@ from firelane._patches import Patches
 from . import _backend, _ranks
 from ._commit import commit_of
 from ._events import (
+    WITH_PYTHON_FUNCTIONS,
     EventList,
     EventSource,
     FunctionEvent,
@@ -76,11 +77,12 @@ class RecordFlags:
     sample_rate: float = 0  # looks a second at the stacks of all threads; 0: none
     output: str = ""
     is_temporary: bool = False  # the file at `output` is deleted unless save() moves it
+    follow_tensors: bool = True  # for few steps: 200 bytes of each tensor stay until the end
 
     @property
     def tensors(self) -> bool:
-        """Whether ops say which tensors their inputs are: for the event tree, which `firelane record` does not have."""
-        return self.shapes and self.memory and self.front != "firelane record"
+        """Whether ops say which tensors their inputs are: for the event tree, and for what rounds of a loop need."""
+        return self.shapes and self.memory and self.follow_tensors
 
     @property
     def owners(self) -> bool:
@@ -365,21 +367,24 @@ class Recording:
         if self._source is None:
             begin = time.perf_counter_ns()
             f = self.flags
-            self._source = EventSource(trace._function_events(), f.use_device, f.overload_names, f.event_metadata)
+            columns = trace._function_events(python_functions=f.stacks and WITH_PYTHON_FUNCTIONS)
+            self._source = EventSource(columns, f.use_device, f.overload_names, f.event_metadata)
             duration_us = max(1, (time.perf_counter_ns() - begin) // 1000)
             self._stats.function_events_build_tree_call_duration_us = duration_us
         return self._source
 
     def key_averages(
-        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        include_python_functions: bool = False,
     ) -> EventList:
         self._require_stopped()
         flags = self.flags
+        grouping = (group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions)
         rows = [
-            averages_of(
-                cycle.trace._key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name),
-                flags.use_device,
-            )
+            averages_of(cycle.trace._key_averages(*grouping), flags.use_device)
             for cycle in (*self._earlier, self)
             if cycle.trace is not None
         ]

@@ -88,6 +88,8 @@ class CompileCounts:
         breaks: dict[str, int] = counters["graph_break"]
         compilations = list(utils.get_compilation_metrics())
         again = [each for each in compilations if getattr(each, "recompile_reason", None)]
+        with_ops = sum(1 for each in compilations if getattr(each, "graph_op_count", None))
+        failed = [each for each in compilations if getattr(each, "fail_reason", None)]  # their code runs as it is
         seconds = [getattr(each, "entire_frame_compile_time_s", None) or 0.0 for each in compilations]
         recent = [
             spent
@@ -96,23 +98,32 @@ class CompileCounts:
         ]
         found = {
             "compile_frames": counters["frames"].get("ok", 0),
-            "compile_graphs": counters["stats"].get("unique_graphs", 0),
+            "compile_graphs": max(counters["stats"].get("unique_graphs", 0), with_ops),
             "compile_seconds": round(sum(seconds), 3),
             "compile_recent": len(recent),
             "compile_recent_seconds": round(sum(recent), 3),
             "compile_graph_breaks": sum(breaks.values()),
             "compile_recompiles": len(again),
             "compile_cudagraph_skips": counters["inductor"].get("cudagraph_skips", 0),
+            "compile_failed": len(failed),
         }
+        if failed:
+            found["compile_failed_at"] = _place(failed[0])
+            found["compile_fail_reason"] = _first_line(str(failed[0].fail_reason))
         if breaks:
             found["compile_break_reason"] = _first_line(max(breaks, key=lambda reason: breaks[reason]))
         if again:
             last = again[-1]
             if last.co_filename:  # some have only the reason
-                place = f"{os.path.basename(str(last.co_filename))}:{last.co_firstlineno} {last.co_name}"
-                found["compile_recompiled"] = place
+                found["compile_recompiled"] = _place(last)
             found["compile_recompile_reason"] = _first_line(str(last.recompile_reason))
         return {name: json.dumps(value) for name, value in found.items()}
+
+
+def _place(compilation: Any) -> str:
+    name = str(getattr(compilation, "co_name", None) or "")
+    file = getattr(compilation, "co_filename", None)
+    return f"{os.path.basename(str(file))}:{compilation.co_firstlineno} {name}" if file else name
 
 
 def _first_line(text: str) -> str:

@@ -157,9 +157,10 @@ class PyFrameState(NamedTuple):
     function_name: str
 
 
-def _frame(name: str) -> PyFrameState:
+def frame_of(name: str, line: int | None = None) -> PyFrameState:
+    """By a slice's name; `line`: the one that runs, where it is known. Else the function's first one."""
     parts = _FRAME.fullmatch(name)
-    return PyFrameState(parts[1], int(parts[2]), parts[3]) if parts else PyFrameState("", 0, name)
+    return PyFrameState(parts[1], line or int(parts[2]), parts[3]) if parts else PyFrameState("", line or 0, name)
 
 
 class Owner(NamedTuple):
@@ -175,8 +176,8 @@ class PyCall(_Fields):
     torch_class = kineto._ExtraFields_PyCall
     optimizer: Owner | None = None
 
-    def __init__(self, name: str, caller: str, modules: Mapping[str, Owner]) -> None:
-        self.callsite, self.caller = _frame(name), _frame(caller)
+    def __init__(self, name: str, caller: PyFrameState, modules: Mapping[str, Owner]) -> None:
+        self.callsite, self.caller = frame_of(name), caller
         self.module: Owner | None = None
         if name.startswith("nn.Module: "):
             cls_name, _, number = name.removeprefix("nn.Module: ").rpartition("_")
@@ -186,8 +187,8 @@ class PyCall(_Fields):
 class PyCCall(_Fields):
     torch_class = kineto._ExtraFields_PyCCall
 
-    def __init__(self, caller: str) -> None:
-        self.caller = _frame(caller)
+    def __init__(self, caller: PyFrameState) -> None:
+        self.caller = caller
 
 
 class Allocation(_Fields):

@@ -17,7 +17,8 @@ struct Entry {
 // Where each row comes from stands above it: the title of what the maker published, and what was done with its numbers.
 // "Sparse halved" = the maker gives rates with sparsity, the dense ones are half of them. The first row whose words fit
 // wins, so special names stand before general ones.
-//                     words                name             fp32   tf32   fp16   bf16   fp8    fp64   GB/s
+//                     words                name             fp32   tf32   fp16   bf16   fp8    fp64   GB/s   fp32 by
+//                     matrix units
 constexpr std::array kTable = {
     // NVIDIA GB300 NVL72, product page: 72 GPUs; divided by 72, sparse halved.
     Entry{{"GB300", ""}, {"GB300", 80, 1250, 2500, 2500, 5000, 1.4, 8000}},
@@ -72,17 +73,18 @@ constexpr std::array kTable = {
     Entry{{"RTX 3080", ""}, {"RTX 3080", 29.8, 29.8, 59.5, 59.5, 0, 0.5, 760}},
     Entry{{"RTX 3090", ""}, {"RTX 3090", 35.6, 35.6, 71, 71, 0, 0.6, 936}},
     // AMD Instinct MI355X and MI350X GPU datasheets: dense matrix rates as given. CDNA 4 has no TF32.
-    Entry{{"MI355X", ""}, {"MI355X", 157.3, 0, 2516.6, 2516.6, 5033.2, 78.6, 8000}},
-    Entry{{"MI350X", ""}, {"MI350X", 144.2, 0, 2306.9, 2306.9, 4613.7, 72.1, 8000}},
-    // AMD Instinct MI325X, MI300X and MI300A datasheets: dense matrix rates as given; fp32 is the vector rate.
-    Entry{{"MI325X", ""}, {"MI325X", 163.4, 653.7, 1307.4, 1307.4, 2614.9, 163.4, 6000}},
-    Entry{{"MI300X", ""}, {"MI300X", 163.4, 653.7, 1307.4, 1307.4, 2614.9, 163.4, 5300}},
-    Entry{{"MI300A", ""}, {"MI300A", 122.6, 490.3, 980.6, 980.6, 1961.2, 122.6, 5300}},
-    // AMD Instinct MI250X, MI250 and MI210 datasheets: halved for MI250X and MI250, whose two dies torch calls two
-    // devices.
-    Entry{{"MI250X", ""}, {"MI250X (one die)", 23.9, 0, 191.5, 191.5, 0, 47.9, 1638}},
-    Entry{{"MI250", ""}, {"MI250 (one die)", 22.6, 0, 181, 181, 0, 45.3, 1638}},
-    Entry{{"MI210", ""}, {"MI210", 22.6, 0, 181, 181, 0, 45.3, 1638}},
+    Entry{{"MI355X", ""}, {"MI355X", 157.3, 0, 2516.6, 2516.6, 5033.2, 78.6, 8000, 157.3}},
+    Entry{{"MI350X", ""}, {"MI350X", 144.2, 0, 2306.9, 2306.9, 4613.7, 72.1, 8000, 144.2}},
+    // AMD Instinct MI325X, MI300X and MI300A datasheets: dense matrix rates as given. ROCm documentation, "MI300 series
+    // microarchitecture": the same for 304 compute units at 2.1 GHz (2048 operations a clock of fp16); MI300A has 228.
+    Entry{{"MI325X", ""}, {"MI325X", 163.4, 653.7, 1307.4, 1307.4, 2614.9, 163.4, 6000, 163.4}},
+    Entry{{"MI300X", ""}, {"MI300X", 163.4, 653.7, 1307.4, 1307.4, 2614.9, 163.4, 5300, 163.4}},
+    Entry{{"MI300A", ""}, {"MI300A", 122.6, 490.3, 980.6, 980.6, 1961.2, 122.6, 5300, 122.6}},
+    // AMD Instinct MI250X, MI250 and MI210 datasheets; ROCm documentation, "MI250 microarchitecture": halved for MI250X
+    // and MI250, whose two dies torch calls two devices.
+    Entry{{"MI250X", ""}, {"MI250X (one die)", 23.9, 0, 191.5, 191.5, 0, 47.9, 1638, 47.9}},
+    Entry{{"MI250", ""}, {"MI250 (one die)", 22.6, 0, 181, 181, 0, 45.3, 1638, 45.3}},
+    Entry{{"MI210", ""}, {"MI210", 22.6, 0, 181, 181, 0, 45.3, 1638, 45.3}},
     // Google Cloud, "TPU v4", "TPU v5e", "TPU v5p", "TPU v6e" and "TPU7x (Ironwood)": peak compute and HBM bandwidth of
     // one
     // chip; fp8 of v5p, v6e and TPU7x from the table of TPU7x. The matrix units take bf16; fp32 is several passes of
@@ -98,10 +100,10 @@ constexpr std::array kTable = {
     // HBM bandwidth of both; fp8 of Gaudi 2 from the Gaudi 2 white paper.
     Entry{{"GAUDI3", ""}, {"Gaudi 3", 0, 0, 0, 1835, 1835, 0, 3670}},
     Entry{{"GAUDI2", ""}, {"Gaudi 2", 0, 0, 0, 432, 865, 0, 2460}},
-    // Intel Data Center GPU Max Series product brief: Max 1550, whose two stacks torch calls two devices, halved. Max
-    // 1100:
-    // its 56 cores at 1.55 GHz, by the operations a clock of the Xe-HPC core (4096 of bf16, 2048 of tf32).
-    Entry{{"GPU Max 1550", ""}, {"Max 1550 (one stack)", 26.2, 209.7, 416, 416, 0, 26.2, 1638}},
+    // Intel at Hot Chips 34 (2 stacks: 52 TFLOP/s fp64 and fp32, 419 tf32, 839 bf16, 3.2 TB/s): Max 1550, whose two
+    // stacks torch calls two devices, halved. Max 1100: its 56 cores at 1.55 GHz, by the operations a clock of the
+    // Xe-HPC core (4096 of bf16, 2048 of tf32).
+    Entry{{"GPU Max 1550", ""}, {"Max 1550 (one stack)", 26.2, 209.7, 419.4, 419.4, 0, 26.2, 1638}},
     Entry{{"GPU Max 1100", ""}, {"Max 1100", 22.2, 178, 356, 356, 0, 22.2, 1229}},
 };
 
@@ -125,7 +127,7 @@ double DevicePeaks::flops_per_s(Precision precision, TensorCores tensor_cores) c
   if (precision == Precision::kFp64) return fp64_tflops * kTera;
   if (tensor_cores != TensorCores::kYes) return precision == Precision::kUnknown ? 0 : fp32_tflops * kTera;
   switch (precision) {
-    case Precision::kFp32:
+    case Precision::kFp32: return (fp32_matrix_tflops > 0 ? fp32_matrix_tflops : tf32_tflops) * kTera;
     case Precision::kTf32: return tf32_tflops * kTera;
     case Precision::kBf16: return bf16_tflops * kTera;
     case Precision::kFp16: return half_tflops * kTera;

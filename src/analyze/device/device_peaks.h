@@ -13,14 +13,15 @@
 namespace firelane::analyze {
 
 struct DevicePeaks {
-  std::string_view name;      // as in our table: "H200"
-  double fp32_tflops = 0;     // without tensor cores
-  double tf32_tflops = 0;     // tensor cores, fp32 inputs
-  double half_tflops = 0;     // tensor cores, fp16
-  double bf16_tflops = 0;     // tensor cores, bf16
-  double fp8_tflops = 0;      // tensor cores, fp8
-  double fp64_tflops = 0;     // the faster of vector and tensor units
-  double bandwidth_gb_s = 0;  // device memory
+  std::string_view name;          // as in our table: "H200"
+  double fp32_tflops = 0;         // without tensor cores
+  double tf32_tflops = 0;         // tensor cores, fp32 inputs
+  double half_tflops = 0;         // tensor cores, fp16
+  double bf16_tflops = 0;         // tensor cores, bf16
+  double fp8_tflops = 0;          // tensor cores, fp8
+  double fp64_tflops = 0;         // the faster of vector and tensor units
+  double bandwidth_gb_s = 0;      // device memory
+  double fp32_matrix_tflops = 0;  // matrix units that take fp32 as it is (AMD); 0: they make tf32 of it
 
   // FLOP/s of that kind of arithmetic; 0 when not known. Without tensor cores everything but fp64 runs at
   // the rate of fp32, as torch's kernels compute in fp32.

@@ -46,4 +46,20 @@ void each_in_stream(const Model& model, const Fn& fn) {
   }
 }
 
+// Where streams take up the work that was launched in [begin, end): fn(row, row before or kNoRow), the row before being
+// older work. Work whose launch is not known is older only while nothing launched since `begin` ran before it.
+template <typename Fn>
+void each_stream_start(const Model& model, int64_t begin_ns, int64_t end_ns, const Fn& fn) {
+  bool has_begun = false;
+  each_in_stream(model, [&](Row row, Row before) {
+    if (before == kNoRow) has_begun = false;  // another stream
+    const int64_t launched = launch_start(model, row);
+    if (launched == kNoNumber || launched < begin_ns || launched >= end_ns) return;
+    const int64_t before_launched = before == kNoRow ? kNoNumber : launch_start(model, before);
+    const bool is_start = before_launched == kNoNumber ? !has_begun : before_launched < begin_ns;
+    has_begun = true;
+    if (is_start) fn(row, before);
+  });
+}
+
 }  // namespace firelane::analyze

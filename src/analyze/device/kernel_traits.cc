@@ -44,6 +44,7 @@ constexpr std::array kClassWords = {
     ClassWord{"attn_bwd", KernelClass::kAttention},
     ClassWord{"bwd_kernel_dk_dv", KernelClass::kAttention},  // Triton's flash attention, AMD
     ClassWord{"bwd_kernel_dq", KernelClass::kAttention},
+    ClassWord{"bwd_kernel_fuse", KernelClass::kAttention},
     ClassWord{"FmhaFwd", KernelClass::kAttention},  // Composable Kernel
     ClassWord{"FmhaBwd", KernelClass::kAttention},
     ClassWord{"FlashAttention", KernelClass::kAttention},  // Ascend
@@ -151,6 +152,12 @@ TensorCores tensor_cores_in_name(std::string_view name, KernelClass kernel_class
     return TensorCores::kYes;
   }
   if (has(name, "Cijk_") && has(name, "_MI")) return TensorCores::kYes;  // AMD's matrix instructions
+  // Attention of Triton and of Composable Kernel, whose products are such instructions; MIOpen's and CK's own.
+  if (has_any(name, {"attn_fwd", "attn_bwd", "bwd_kernel_d", "bwd_kernel_fuse", "FmhaFwd", "FmhaBwd", "_gtcx", "xdl",
+                     "Xdl", "mfma"})) {
+    return TensorCores::kYes;
+  }
+  if (has_any(name, {"MatMul", "Conv2D", "FlashAttention"})) return TensorCores::kYes;  // Ascend's have no other unit
   // torch's memory-efficient attention uses them from Volta on for halves, from Ampere on for fp32 too.
   if (has(name, "fmha_cutlass")) return has_any(name, {"sm80", "sm90", "f16"}) ? TensorCores::kYes : TensorCores::kNo;
   if (has_any(name, {"xmma", "cudnn", "cutlass"}) && precision != Precision::kUnknown &&

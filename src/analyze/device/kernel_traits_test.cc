@@ -103,6 +103,20 @@ TEST(KernelTraits, kernels_of_other_libraries) {
   EXPECT_EQ(class_of("aclnnMm_MatMulCommon_MatMul"), KernelClass::kMatmul);  // Ascend
 }
 
+TEST(KernelTraits, matrix_units_of_other_makers) {
+  for (const char* name : {"attn_fwd", "bwd_kernel_dk_dv", "bwd_kernel_fuse", "_ZN2ck16kernel_gemm_xdl_cshuffle",
+                           "igemm_fwd_gtcx3_nhwc_bf16_bx0", "aclnnMm_MatMulCommon_MatMulV2"})
+    EXPECT_EQ(kernel_traits(name).tensor_cores, TensorCores::kYes) << name;
+  EXPECT_EQ(kernel_traits("gemm_kernel").tensor_cores, TensorCores::kUnknown);
+}
+
+// A product in fp32 was measured against four times what the matrix cores of an MI300X do of it.
+TEST(DevicePeaks, matrix_cores_of_amd_take_fp32_as_it_is) {
+  EXPECT_EQ(find_device_peaks("AMD Instinct MI300X")->flops_per_s(Precision::kFp32, TensorCores::kYes), 163.4e12);
+  EXPECT_EQ(find_device_peaks("AMD Instinct MI250X")->flops_per_s(Precision::kFp32, TensorCores::kYes), 47.9e12);
+  EXPECT_EQ(find_device_peaks("NVIDIA H200")->flops_per_s(Precision::kFp32, TensorCores::kYes), 494.5e12);
+}
+
 TEST(DevicePeaks, other_makers_are_known_by_the_names_in_traces) {
   struct Known {
     std::string_view in_trace, name;
@@ -115,7 +129,7 @@ TEST(DevicePeaks, other_makers_are_known_by_the_names_in_traces) {
         Known{"AMD Instinct MI250", "MI250 (one die)", 181, 1638}, Known{"NVIDIA H20", "H20", 148, 4000},
         Known{"NVIDIA GB300", "GB300", 2500, 8000}, Known{"NVIDIA B200", "B200", 2250, 7700},
         Known{"GAUDI3", "Gaudi 3", 1835, 3670},
-        Known{"Intel(R) Data Center GPU Max 1550", "Max 1550 (one stack)", 416, 1638}}) {
+        Known{"Intel(R) Data Center GPU Max 1550", "Max 1550 (one stack)", 419.4, 1638}}) {
     const DevicePeaks* const peaks = find_device_peaks(known.in_trace);
     ASSERT_NE(peaks, nullptr) << known.in_trace;
     EXPECT_EQ(peaks->name, known.name);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/check.h"
 
@@ -36,11 +37,22 @@ class Walk {
       reached_by_ = static_cast<uint8_t>(edge.kind);
       const int64_t from = played_.time_ns[edge.source] + (edge.from_end ? played_.duration_ns[edge.source] : 0);
       if (edge.kind == EdgeKind::kHost) {
-        add_host(edge.source, node, from, now);
+        add_host(graph_.nodes[node].chain, edge.source, node, from, now);
+      } else if (edge.kind == EdgeKind::kHandoff && now - from > kLongestPathLatencyNs) {
+        // Another thread has work for the device only when the leading one gave it some: until then it is that one's.
+        add_host(graph_.nodes[edge.source].chain, edge.source, node, from, now);
+      } else if (is_beside(edge)) {
+        const GraphNode& running = graph_.nodes[edge.source];
+        add(from, now, class_of(running.device_class), {running.time_ns, running.time_ns + running.duration_ns},
+            running.row);
       } else {
-        const bool is_long = now - from > kLongestPathLatencyNs;
-        add(from, now, is_long ? PathClass::kUnknown : PathClass::kLatency,
-            {graph_.nodes[edge.source].time_ns, graph_.nodes[node].time_ns}, graph_.nodes[node].row);
+        const Interval recorded{graph_.nodes[edge.source].time_ns, graph_.nodes[node].time_ns};
+        // A call that takes long before its work is queued is the host's: it compiles, loads or allocates.
+        const bool is_slow_call = edge.kind == EdgeKind::kLaunch && now - from > kLongestPathLatencyNs;
+        const int64_t queued = is_slow_call ? std::min(now, from + edge.host_ns) : from;
+        const bool is_long = now - queued > kLongestPathLatencyNs;
+        add(queued, now, is_long ? PathClass::kUnknown : PathClass::kLatency, recorded, graph_.nodes[node].row);
+        add(from, queued, PathClass::kHost, recorded, graph_.nodes[edge.source].row);
       }
       now = std::min(now, from);
       if (edge.from_end) {
@@ -55,6 +67,11 @@ class Walk {
   }
 
  private:
+  // Work that waited while another stream worked, and began before that one's end: what passed is that one's work.
+  bool is_beside(const GraphEdge& edge) const {
+    return edge.kind == EdgeKind::kOtherStream && !edge.from_end && graph_.nodes[edge.source].is_device();
+  }
+
   void add_work(NodeId node, int64_t until) {
     const GraphNode& work = graph_.nodes[node];
     const uint32_t e = played_.binding[node];
@@ -64,16 +81,18 @@ class Walk {
   }
 
   // One stretch of a chain: cut by what is input and what is not, stretched to its length in the replay.
-  void add_host(NodeId source, NodeId target, int64_t from, int64_t until) {
+  void add_host(uint32_t chain, NodeId source, NodeId target, int64_t from, int64_t until) {
     const Interval recorded{graph_.nodes[source].time_ns, graph_.nodes[target].time_ns};
     const int64_t start = std::max(from, played_.start_ns);
     if (until <= start) return;
-    const uint32_t chain = graph_.nodes[target].chain;
-    const ActivityTimes times = host_.chains[chain].times_in(recorded.start_ns, recorded.end_ns, segment_of_[chain]);
+    ActivityTimes times = host_.chains[chain].times_in(recorded.start_ns, recorded.end_ns, segment_of_[chain]);
+    // A replay is without the wait for a core.
+    const int64_t waited_ns = std::exchange(times[static_cast<size_t>(Activity::kNoCore)], 0);
     const int64_t length = until - start;
-    const int64_t recorded_ns = recorded.end_ns - recorded.start_ns;
+    const int64_t recorded_ns = recorded.end_ns - recorded.start_ns - waited_ns;
     int64_t given = 0;
-    size_t largest = static_cast<size_t>(Activity::kUnrecorded);
+    constexpr auto kIdle = static_cast<size_t>(Activity::kUnrecorded);
+    size_t largest = kIdle;
     std::array<int64_t, kActivityCount> parts{};
     for (size_t i = 0; i < kActivityCount; ++i) {
       if (recorded_ns > 0) {
@@ -89,7 +108,10 @@ class Walk {
     const int64_t ranks = std::clamp<int64_t>(parts[static_cast<size_t>(Activity::kCollective)], 0, length - input);
     add(until - input, until, PathClass::kInput, recorded, kNoRow);
     add(until - input - ranks, until - input, PathClass::kCommunication, recorded, kNoRow);
-    add(start, until - input - ranks, PathClass::kHost, recorded, graph_.nodes[target].row);
+    const int64_t rest = length - input - ranks;
+    const int64_t idle = host_.leads ? 0 : std::clamp<int64_t>(parts[kIdle], 0, rest);
+    add(start + idle, start + rest, PathClass::kHost, recorded, graph_.nodes[target].row);
+    add(start, start + idle, PathClass::kUnknown, recorded, kNoRow);
   }
 
   void add(int64_t start_ns, int64_t end_ns, PathClass path_class, Interval recorded, Row row) {

@@ -74,7 +74,7 @@ class Builder {
     const bool is_inside_device = copy.source == MemoryKind::kDevice && copy.target == MemoryKind::kDevice;
     const bool is_direct = copy.touches(MemoryKind::kPinned) || is_inside_device;
     if (is_async && is_direct && !copy.touches(MemoryKind::kPageable)) return false;
-    return model_.device_slices.end_ns(work) <= model_.host_slices.end_ns(call);
+    return model_.device_slices.end_ns(work) <= model_.host_slices.end_ns(call) + device_.clock_skew_ns;
   }
 
   void add_call(std::vector<Moment>& moments, Row row) {
@@ -201,7 +201,13 @@ class Builder {
     const std::vector<NodeId>& chain = graph_.chain_nodes[self.chain];
     const size_t place = next_in_chain_[self.chain]++;
     const bool waits = what_[node] == Moment::What::kWaitEnd || what_[node] == Moment::What::kQueueEnd;
-    if (place > 0) {
+    const NodeId done = self.chain == 0 && !host_.leads && self.row == kNoRow ? last_done(self.time_ns) : kNoNode;
+    if (done != kNoNode) {
+      // Nobody is known to feed the device: a step is over when its work is.
+      const int64_t lag = self.time_ns - graph_.nodes[done].time_ns - graph_.nodes[done].duration_ns;
+      candidates.push_back(
+          {{.source = done, .kind = EdgeKind::kOtherStream, .from_end = true, .lag_ns = lag}, self.time_ns});
+    } else if (place > 0) {
       const NodeId before = chain[place - 1];
       const int64_t passed = self.time_ns - graph_.nodes[before].time_ns;
       const bool woken = self.chain != 0 && passed > kHandoffGapNs && was_idle(self.chain, before, node);
@@ -215,6 +221,20 @@ class Builder {
     if (what_[node] == Moment::What::kWaitEnd) add_sync_edges(node, candidates);
     if (what_[node] == Moment::What::kQueueEnd) add_queue_edge(node, candidates);
     add_edges(node, candidates);
+  }
+
+  // The work that ended last until then; kNoNode: none did.
+  NodeId last_done(int64_t time_ns) const {
+    NodeId last = kNoNode;
+    int64_t last_ns = INT64_MIN;
+    for (const NodeId work : last_on_stream_) {
+      if (work == kNoNode) continue;
+      const int64_t ended = graph_.nodes[work].time_ns + graph_.nodes[work].duration_ns;
+      if (ended > time_ns || ended <= last_ns) continue;
+      last = work;
+      last_ns = ended;
+    }
+    return last;
   }
 
   bool was_idle(uint32_t chain, NodeId from, NodeId to) const {
@@ -244,7 +264,9 @@ class Builder {
       }
       work = before == row ? kNoNode : graph_.node_of_device[before];
     }
-    if (work == kNoNode || graph_.nodes[work].time_ns + graph_.nodes[work].duration_ns > end.time_ns) return kNoNode;
+    const bool ends_later = work != kNoNode && graph_.nodes[work].time_ns + graph_.nodes[work].duration_ns >
+                                                   end.time_ns + device_.clock_skew_ns;
+    if (ends_later) return kNoNode;
     return work;
   }
 

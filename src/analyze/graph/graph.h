@@ -43,7 +43,9 @@ struct GraphEdge {
   bool is_order_only = false;  // stream: what both read and write is known, and neither needs the other
   int64_t lag_ns = 0;
   int64_t recorder_ns = 0;  // of the lag: what recording itself is estimated to have added
-  int64_t host_ns = 0;      // launch: of the lag, what the call took beyond the usual before the work was queued
+  // Launch: of the lag, what the call took beyond the usual before the work was queued. Host: what the thread waited
+  // for a core.
+  int64_t host_ns = 0;
 };
 
 // What a replay needs of an edge at every visit: 4 bytes instead of 32.
@@ -72,10 +74,11 @@ struct GraphNode {
   bool is_device() const { return chain == kNoRow; }
 };
 
-// What recording one event is estimated to have cost a chain, and when.
+// What recording one event is estimated to have cost a chain, or what it waited for a core, and when.
 struct RecorderCharge {
   int64_t time_ns = 0;
   double ns = 0;
+  bool is_wait = false;
 };
 
 struct Graph {
@@ -132,7 +135,8 @@ struct Replay {
 };
 
 struct ReplayOptions {
-  double recording_removed = 1;  // of the estimated cost of recording: 0 = as recorded
+  // Of the estimated cost of recording: 0 = as recorded. With any of it, the wait for a core goes as well.
+  double recording_removed = 1;
   // As if the window were one of many that follow each other: the device begins as far behind the host as it ends. A
   // few steps that a recorder made host-bound else pay for a queue that fills up and runs empty once.
   bool repeated = false;
@@ -160,6 +164,7 @@ class PreparedChange {
     uint32_t edge = 0;
     double part = 0;      // of the stretch, 0..1
     double recorder = 0;  // ns of recording's cost that lie in this part
+    double waited = 0;    // ns without a core that do
   };
 
   void cut_edges(const Graph& graph, std::vector<HostCut> cuts);

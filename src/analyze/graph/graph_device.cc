@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t kUsualLaunchNs = 5'000;  // when the trace shows no launch onto an idle stream
 constexpr int64_t kUsualGapNs = 1'000;     // when no two pieces of work were queued
 constexpr int64_t kLongQueuedNs = 20'000;  // launched this long before the stream was free: only the gap delays it
+constexpr int64_t kAmdSkewNs = 20'000;     // 8 us in a trace of an MI300; CUPTI's clock is the host's within one
 
 // The lower quartile: what is usual when some of the values contain waits of another kind.
 int64_t usual_of(std::vector<int64_t>& values, int64_t otherwise) {
@@ -102,6 +103,7 @@ DeviceFacts device_facts(const Model& model) {
   find_launches(model, facts);
   find_usual_latencies(model, facts);
   find_stream_waits(model, facts);
+  if (model.info.accelerator == Accelerator::kHip) facts.clock_skew_ns = kAmdSkewNs;
   return facts;
 }
 

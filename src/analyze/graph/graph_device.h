@@ -17,6 +17,9 @@ struct DeviceFacts {
   std::vector<std::pair<Row, Row>> stream_waits;  // (work that waits, work waited for), sorted
   int64_t launch_latency_ns = 0;                  // usual: call start to start on an idle device
   int64_t stream_gap_ns = 0;                      // usual: between two queued pieces of work
+  // How far the device's clock may be ahead of the host's: work that was waited for may seem to end this much later
+  // than the wait.
+  int64_t clock_skew_ns = 0;
 
   // Pieces of work that were launched and had not started.
   int64_t queue_depth(int64_t time_ns) const;

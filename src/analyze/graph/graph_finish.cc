@@ -41,8 +41,10 @@ class Recorder {
         }
       }
       for (const HostSegment& segment : host_.chains[chain].segments) {
-        if (segment.activity != Activity::kRecorder) continue;
-        charge(chain, segment.start_ns, static_cast<double>(segment.end_ns - segment.start_ns));
+        const auto ns = static_cast<double>(segment.end_ns - segment.start_ns);
+        if (segment.activity == Activity::kRecorder) charge(chain, segment.start_ns, ns);
+        if (segment.activity == Activity::kNoCore)
+          graph_.charges[chain].push_back({.time_ns = segment.start_ns, .ns = ns, .is_wait = true});
       }
     }
     for (size_t i = 0; i < model_.memory_events.size(); ++i) {
@@ -86,7 +88,7 @@ class Recorder {
   }
 
   void charge(size_t chain, int64_t time_ns, double ns) {
-    if (ns > 0) graph_.charges[chain].push_back({time_ns, ns});
+    if (ns > 0) graph_.charges[chain].push_back({.time_ns = time_ns, .ns = ns});
   }
 
   void charge_edges(size_t chain) {
@@ -98,11 +100,18 @@ class Recorder {
     for (size_t i = 0; i < nodes.size(); ++i) {
       const size_t first = at;
       double sum = 0;
-      for (; at < charges.size() && charges[at].time_ns < graph_.nodes[nodes[i]].time_ns; ++at) sum += charges[at].ns;
-      if (i == 0 || sum == 0) continue;
+      double waited = 0;
+      for (; at < charges.size() && charges[at].time_ns < graph_.nodes[nodes[i]].time_ns; ++at)
+        (charges[at].is_wait ? waited : sum) += charges[at].ns;
+      if (i == 0 || (sum == 0 && waited == 0)) continue;
       GraphEdge& edge = graph_.edges[graph_.edges_begin(nodes[i])];  // the host edge comes first
-      edge.recorder_ns = std::min(static_cast<int64_t>(sum), edge.lag_ns);
-      for (size_t c = first; c < at; ++c) charges[c].ns *= static_cast<double>(edge.recorder_ns) / sum;
+      edge.host_ns = std::clamp<int64_t>(static_cast<int64_t>(waited), 0, edge.lag_ns);
+      edge.recorder_ns = std::min(static_cast<int64_t>(sum), edge.lag_ns - edge.host_ns);
+      for (size_t c = first; c < at; ++c) {
+        const double whole = charges[c].is_wait ? waited : sum;
+        const int64_t counted_ns = charges[c].is_wait ? edge.host_ns : edge.recorder_ns;
+        if (whole > 0) charges[c].ns *= static_cast<double>(counted_ns) / whole;
+      }
     }
   }
 
@@ -180,17 +189,12 @@ class Window {
   // Per stream the last work launched before the window: it may still run when the window begins. When the first
   // piece of a stream starts long after its launch, such work was there but is not in the trace.
   void find_head() {
-    each_in_stream(model_, [&](Row row, Row before) {
+    each_stream_start(model_, steps_.window.start_ns, steps_.window.end_ns, [&](Row row, Row before) {
       const NodeId node = graph_.node_of_device[row];
-      const GraphNode& self = graph_.nodes[node];
-      const int64_t launched = launch_start(model_, row);
-      if (launched == kNoNumber || launched < steps_.window.start_ns || launched >= steps_.window.end_ns) return;
-      const int64_t before_launched = before == kNoRow ? kNoNumber : launch_start(model_, before);
-      const bool first = before == kNoRow || before_launched == kNoNumber || before_launched < steps_.window.start_ns;
-      if (!first) return;
+      const int64_t waited_ns = graph_.nodes[node].time_ns - launch_start(model_, row);
       if (before != kNoRow) {
         graph_.head.push_back({.source = graph_.node_of_device[before], .kind = EdgeKind::kStream, .from_end = true});
-      } else if (self.time_ns - launched > kBacklogNs && waited_for_nothing_known(node)) {
+      } else if (waited_ns > kBacklogNs && waited_for_nothing_known(node)) {
         graph_.head.push_back({.source = node, .kind = EdgeKind::kStream, .lag_ns = -graph_.stream_gap_ns});
       }
     });

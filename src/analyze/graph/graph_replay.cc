@@ -64,9 +64,12 @@ void PreparedChange::cut_edges(const Graph& graph, std::vector<HostCut> cuts) {
       const auto edge = static_cast<uint32_t>(graph.edges_begin(*node));
       if (cuts_.empty() || cuts_.back().edge != edge) cuts_.push_back({.edge = edge});
       double recorder = 0;
-      for (; charge != last_charge && charge->time_ns < std::min(to, cut.end_ns); ++charge) recorder += charge->ns;
+      double waited = 0;
+      for (; charge != last_charge && charge->time_ns < std::min(to, cut.end_ns); ++charge)
+        (charge->is_wait ? waited : recorder) += charge->ns;
       cuts_.back().part += (1 - cut.keep) * static_cast<double>(part) / static_cast<double>(to - from);
       cuts_.back().recorder += (1 - cut.keep) * recorder;
+      cuts_.back().waited += (1 - cut.keep) * waited;
     }
   }
   std::erase_if(cuts_, [](const Cut& cut) { return cut.part == 0; });
@@ -282,7 +285,8 @@ class Player {
     if (edge.kind == EdgeKind::kHost) {
       // A double does not hold every lag of months.
       if (options_.recording_removed == 0 && cut == nullptr) return scaled(edge.lag_ns, change_.keep_host_);
-      const auto lag = static_cast<double>(edge.lag_ns);
+      const bool without_waits = options_.recording_removed > 0;
+      const auto lag = static_cast<double>(edge.lag_ns - (without_waits ? edge.host_ns : 0));
       // Of the cost of recording, this part is taken out.
       const double removed =
           edge.recorder_ns <= 0
@@ -290,8 +294,10 @@ class Player {
               : std::min(options_.recording_removed, (1 - kLeastLeft) * lag / static_cast<double>(edge.recorder_ns));
       double left = lag - removed * static_cast<double>(edge.recorder_ns);
       if (cut != nullptr) {
-        // A cut takes a stretch out without what recording had added to it: that is gone already.
-        const double taken = std::clamp(cut->part, 0.0, 1.0) * lag;
+        // A cut takes a stretch out without what recording, and the wait for a core, had added to it: that is gone
+        // already.
+        const double whole = std::clamp(cut->part, 0.0, 1.0) * static_cast<double>(edge.lag_ns);
+        const double taken = std::clamp(whole - (without_waits ? cut->waited : 0), 0.0, lag);
         left -= taken - std::min(removed * cut->recorder, (1 - kLeastLeft) * taken);
       }
       return scaled(std::llround(std::max(left, 0.0)), change_.keep_host_);

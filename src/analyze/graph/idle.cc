@@ -66,7 +66,10 @@ class Attribution {
     switch (edge.kind) {
       case EdgeKind::kLaunch: {
         const GraphNode& call = graph_.nodes[edge.source];
-        const int64_t launched = std::clamp(call.time_ns, start_ns, end_ns);
+        int64_t launched = std::clamp(call.time_ns, start_ns, end_ns);
+        // A call that takes long before its work is queued: it compiles, loads or allocates meanwhile.
+        if (end_ns - launched > kLongestGapNs)
+          launched = std::clamp(model_.host_slices.end_ns(call.row), launched, end_ns);
         host_late(call.chain, start_ns, launched);
         add(launched, end_ns, end_ns - launched > kLongestGapNs ? IdleCause::kUnknown : IdleCause::kLaunchLatency,
             call.row);
@@ -142,10 +145,11 @@ class Attribution {
 }  // namespace
 
 std::string_view name_of(IdleCause cause) {
-  static constexpr std::array<std::string_view, kIdleCauseCount> kNames = {
-      "host_input",      "host_python",  "host_op",      "host_launch",   "host_call",       "host_sync",
-      "host_allocation", "host_gc",      "host_loading", "host_recorder", "host_collective", "host_unrecorded",
-      "launch_latency",  "between_work", "other_stream", "unknown"};
+  static constexpr auto kNames = std::to_array<std::string_view>(
+      {"host_input", "host_python", "host_op", "host_launch", "host_call", "host_sync", "host_allocation", "host_gc",
+       "host_loading", "host_recorder", "host_collective", "host_no_core", "host_unrecorded", "launch_latency",
+       "between_work", "other_stream", "unknown"});
+  static_assert(kNames.size() == kIdleCauseCount);
   return kNames[static_cast<size_t>(cause)];
 }
 
@@ -166,6 +170,7 @@ std::string_view words_for(IdleCause cause, bool is_light) {
       "the host was loading kernels",
       "the profiler itself",
       "waiting for other ranks (a collective was under way)",
+      "waiting for a core (other programs had them)",
       "the host was between operators (Python or other code that was not recorded)",
       "launched, not yet started",
       "between queued kernels",

@@ -93,14 +93,19 @@ SyncTable sync_table(const Model& model, const Graph& graph, const Interval& win
     const CallKind kind = kinds.of(end.row);
     int64_t awaited_end = INT64_MIN;
     CopyKinds awaited;
+    bool is_queue_full = false;
     for (size_t e = graph.edges_begin(node); e < graph.edges_end(node); ++e) {
+      is_queue_full |= graph.edges[e].kind == EdgeKind::kQueue;
       if (graph.edges[e].kind != EdgeKind::kSync) continue;
       const GraphNode& work = graph.nodes[graph.edges[e].source];
       if (work.time_ns + work.duration_ns <= awaited_end) continue;
       awaited_end = work.time_ns + work.duration_ns;
       awaited = model.copy_kinds(work.row);
     }
-    if (awaited_end == INT64_MIN && !is_blocking(kind)) continue;
+    // A copy has a moment at its end only if it waits, also where the device's clock has its copy begin after that.
+    const bool is_waiting_copy =
+        kind == CallKind::kCopy && !is_queue_full && model.host_slices.duration_ns[end.row] > 0;
+    if (awaited_end == INT64_MIN && !is_blocking(kind) && !is_waiting_copy) continue;
     if (!table.rows.empty() && table.rows.back().call == end.row) continue;  // a call of no duration
     const Askers askers = finder.of(end.row);
     const int64_t start = model.host_slices.start_ns[end.row];

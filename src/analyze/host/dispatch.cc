@@ -67,7 +67,7 @@ double computing_share(const Model& model, const HostChain& chain, const Interva
   double all = 0;
   each_segment(chain, window, [&](size_t i, int64_t length_ns) {
     const Activity activity = chain.segments[i].activity;
-    if (activity == Activity::kInput || activity == Activity::kCollective) return;
+    if (activity == Activity::kInput || activity == Activity::kCollective || activity == Activity::kNoCore) return;
     all += static_cast<double>(length_ns);
     if (activity == Activity::kOp) computing += (1 - dispatch[i]) * static_cast<double>(length_ns);
   });

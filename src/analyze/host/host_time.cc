@@ -4,6 +4,7 @@
 #include <numeric>
 #include <span>
 
+#include "analyze/host/core_time.h"
 #include "analyze/host/host_calls.h"
 #include "base/check.h"
 #include "base/gallop.h"
@@ -303,6 +304,24 @@ bool same_process(const Model& model, size_t a, size_t b) {
   return model.lanes.pid[a].number == model.lanes.pid[b].number && model.lanes.pid[a].text == model.lanes.pid[b].text;
 }
 
+// Steps are run by a thread; without them, one that launches at least a third of what its process does is the program.
+// Where nothing on the device is known to be launched (TPUs run whole programs), what the host did decides nothing.
+bool has_leader(const Model& model, const std::vector<LaneUse>& use, const HostChain& chain) {
+  const auto leader = static_cast<size_t>(chain.lanes[0]);
+  LaneUse all;
+  for (size_t lane = 0; lane < use.size(); ++lane) {
+    all.leaves += use[lane].leaves;
+    all.busy_ns += use[lane].busy_ns;
+    if (is_thread(model, lane) && same_process(model, lane, leader)) all.launches += use[lane].launches;
+  }
+  int64_t launches = 0;
+  for (const LaneId lane : chain.lanes) launches += use[static_cast<size_t>(lane)].launches;
+  const bool is_recorded = all.leaves > 0 || all.busy_ns > 0;
+  const bool is_fed = all.launches > 0 ||
+                      std::none_of(model.device_slices.kind.begin(), model.device_slices.kind.end(), is_device_work);
+  return is_recorded && is_fed && (model.steps.size() > 0 || 3 * launches >= all.launches);
+}
+
 // In order of time; of segments that overlap the earlier one has the moments of both.
 void each_moment_once(std::vector<HostSegment>& segments) {
   std::sort(segments.begin(), segments.end(),
@@ -360,8 +379,8 @@ std::vector<HostSegment> collective_segments(const Model& model, size_t leader) 
 
 std::string_view name_of(Activity activity) {
   static constexpr std::array<std::string_view, kActivityCount> kNames = {
-      "input",      "python", "op",      "launch",   "call",       "sync",
-      "allocation", "gc",     "loading", "recorder", "collective", "unrecorded"};
+      "input", "python",  "op",       "launch",     "call",    "sync",      "allocation",
+      "gc",    "loading", "recorder", "collective", "no_core", "unrecorded"};
   return kNames[static_cast<size_t>(activity)];
 }
 
@@ -431,6 +450,7 @@ HostTime host_time(const Model& model) {
       result.chains.push_back({{static_cast<LaneId>(lane)}, sweep(lane)});
     }
   }
+  result.leads = has_leader(model, use, result.chains[0]);
   if (const std::vector<HostSegment> collectives = collective_segments(model, leader); !collectives.empty()) {
     // Also in the operator that starts it, where the backend makes that one wait.
     const StringId reduces = model.strings.find("c10d::allreduce_");
@@ -448,6 +468,7 @@ HostTime host_time(const Model& model) {
     };
     for (HostChain& chain : result.chains) lay_over(chain.segments, overhead, hides);
   }
+  result.no_core = lay_waits(model, result.chains[0]);
   return result;
 }
 

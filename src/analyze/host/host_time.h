@@ -7,6 +7,8 @@
 // A moment belongs to the innermost slice that is open, with two exceptions: everything below a
 // DataLoader's __next__ is input, everything below a garbage collection is that. And where the leading thread is in no
 // operator while a collective of a CPU backend (gloo, MPI) is under way in another, it waits for the other ranks.
+// How long the leading thread had no core in a step is known where the recorder noted it, but not when: it is taken out
+// of the stretches that are far longer than their like, and what is left over out of all long ones evenly.
 #pragma once
 
 #include <array>
@@ -31,9 +33,10 @@ enum class Activity : uint8_t {
   kLoading,     // loading or compiling kernels
   kRecorder,    // the profiler's own work, as far as the trace marks it
   kCollective,  // in, or waiting for, a collective of a CPU backend: other ranks
+  kNoCore,      // ready to run, while other programs had the cores
   kUnrecorded,  // no slice is open: Python or other code that was not recorded
 };
-inline constexpr size_t kActivityCount = 12;
+inline constexpr size_t kActivityCount = 13;
 std::string_view name_of(Activity activity);  // "input", "python", ...
 
 struct HostSegment {
@@ -78,6 +81,15 @@ void each_outermost(const Model& model, const HostChain& chain, const Pick& pick
 struct HostTime {
   std::vector<HostChain> chains;        // [0] is the one that runs the steps or launches the most
   std::vector<uint32_t> chain_of_lane;  // kNoRow: a lane that neither launches, waits nor runs ops
+  // The first chain is what the program waits for. Not where nothing of the host was recorded, nor where threads serve
+  // requests side by side: that one of them is idle says nothing then.
+  bool leads = false;
+  IntervalSet no_core;                  // of the leading chain
+
+  // Of the leading chain, without what it waited for a core.
+  int64_t took_ns(int64_t start_ns, int64_t end_ns) const {
+    return end_ns - start_ns - (no_core.intervals().empty() ? 0 : no_core.covered_ns(start_ns, end_ns));
+  }
 };
 
 HostTime host_time(const Model& model);

@@ -25,7 +25,11 @@ struct Event {
 
 class EventCollector {
  public:
-  explicit EventCollector(const Model& model) : model_(model), groups_(model, false), memory_(model.memory_events) {}
+  EventCollector(const Model& model, PythonFunctions python)
+      : model_(model),
+        with_python_(python == PythonFunctions::kIncluded),
+        groups_(model, false),
+        memory_(model.memory_events) {}
 
   FunctionEvents run() {
     for (uint32_t lane = 0; lane < model_.lanes.size(); ++lane) add_lane(lane);
@@ -42,7 +46,8 @@ class EventCollector {
     memory_.restart();
     open_.clear();
     for (Row row = model_.lanes.host_begin[lane]; row < model_.lanes.host_end[lane]; ++row) {
-      const OpsKey key = is_function_event(host.kind[row]) ? groups_.key_of(host.name[row]) : kIgnoredKey;
+      const bool is_event = is_function_event(host.kind[row]) || (with_python_ && is_python_function(model_, row));
+      const OpsKey key = is_event ? groups_.key_of(host.name[row]) : kIgnoredKey;
       if (key == kIgnoredKey) continue;
       Event event{.start_ns = host.start_ns[row], .end_ns = host.end_ns(row), .row = row, .key = key};
       if (!memory_.empty()) event.memory = memory_.during(event.start_ns, event.end_ns);
@@ -130,6 +135,7 @@ class EventCollector {
   }
 
   const Model& model_;
+  const bool with_python_;
   OpsGroups groups_;
   MemoryIndex memory_;
   std::vector<Event> events_;
@@ -138,6 +144,8 @@ class EventCollector {
 
 }  // namespace
 
-FunctionEvents function_events(const Model& model) { return EventCollector(model).run(); }
+FunctionEvents function_events(const Model& model, PythonFunctions python) {
+  return EventCollector(model, python).run();
+}
 
 }  // namespace firelane::analyze

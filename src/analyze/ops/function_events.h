@@ -6,6 +6,7 @@
 // Events are the slices that ops() counts, in order of (start, longer first), with memory that
 // no slice held as events of its own. An event that is the only child of one with its name is
 // left out and its children move up, as in torch. Everything else stays in the model's columns.
+// With kIncluded, Python functions are events, too: the parents of what they call.
 #pragma once
 
 #include <cstddef>
@@ -30,6 +31,8 @@ struct FunctionEvents {
   size_t size() const { return row.size(); }
 };
 
-FunctionEvents function_events(const Model& model);
+enum class PythonFunctions : uint8_t { kLeftOut, kIncluded };
+
+FunctionEvents function_events(const Model& model, PythonFunctions python = PythonFunctions::kLeftOut);
 
 }  // namespace firelane::analyze

@@ -10,8 +10,8 @@ namespace firelane::analyze {
 namespace {
 
 // "name<parent" of every event, in order.
-std::string tree(const Model& m) {
-  const FunctionEvents events = function_events(m);
+std::string tree(const Model& m, PythonFunctions python = PythonFunctions::kLeftOut) {
+  const FunctionEvents events = function_events(m, python);
   const auto name = [&](uint32_t e) -> std::string {
     if (events.side[e] == EventSide::kMemory) return "[memory]";
     const bool on_device = events.side[e] == EventSide::kDevice;
@@ -44,6 +44,16 @@ TEST(FunctionEvents, python_functions_and_utility_ops_are_none_and_children_pass
                       .op("inner", {.start_us = 20, .end_us = 30})
                       .build();
   EXPECT_EQ(tree(m), "outer inner<outer ");
+}
+
+TEST(FunctionEvents, python_functions_are_parents_when_asked_for_but_collections_are_not) {
+  const Model m = TraceBuilder()
+                      .python("f.py(1): f", {.start_us = 0, .end_us = 100})
+                      .python("gc: generation 0", {.start_us = 1, .end_us = 2})
+                      .op("outer", {.start_us = 10, .end_us = 90})
+                      .python("nn.Module: Linear_0", {.start_us = 20, .end_us = 30})
+                      .build();
+  EXPECT_EQ(tree(m, PythonFunctions::kIncluded), "f.py(1): f outer<f.py(1): f nn.Module: Linear_0<outer ");
 }
 
 TEST(FunctionEvents, a_chain_of_only_children_of_one_name_becomes_one_event) {

@@ -167,7 +167,7 @@ void Sweep::add_lane(uint32_t lane) {
   const bool is_async = model_.lanes.kind[lane] == LaneKind::kAsync;
   memory_.restart();
   const auto add = [&](Row row) {
-    if (!is_function_event(host.kind[row])) {
+    if (!is_function_event(host.kind[row]) && !(options_.python_functions && is_python_function(model_, row))) {
       if (host.kind[row] == HostKind::kOverhead)
         result_.overhead_time_ns = wrap_add(result_.overhead_time_ns, host.duration_ns[row]);
       return;

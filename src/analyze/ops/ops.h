@@ -23,7 +23,8 @@ namespace firelane::analyze {
 struct OpsOptions {
   bool group_by_input_shape = false;
   bool group_by_overload = false;
-  uint32_t group_by_stack = 0;  // that many innermost Python frames are part of the key
+  bool python_functions = false;  // rows of their own, and their self time is theirs
+  uint32_t group_by_stack = 0;    // that many innermost Python frames are part of the key
 
   bool operator==(const OpsOptions&) const = default;
 };

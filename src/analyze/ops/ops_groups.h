@@ -25,7 +25,12 @@ inline constexpr OpsKey kIgnoredKey = UINT32_MAX;
 inline bool is_function_event(HostKind kind) {
   return kind != HostKind::kPython && kind != HostKind::kOverhead && kind != HostKind::kSpan;
 }
-// Waits on the device are not work, and neither is a recorded event.
+// Python functions, C calls and nn.Modules of `with_stack`: not the modules of `with_modules`, nor collections.
+inline bool is_python_function(const Model& model, Row row) {
+  const HostSlices& host = model.host_slices;
+  return host.kind[row] == HostKind::kPython && model.text(host.category[row]) == "python_function" &&
+         !model.text(host.name[row]).starts_with("gc: generation ");
+}
 // Of ops and ranges: what torch calls is_async, never closed or closed by another thread. Nothing nests with it.
 inline bool is_async_slice(const Model& model, Row row) {
   const HostKind kind = model.host_slices.kind[row];
@@ -33,6 +38,7 @@ inline bool is_async_slice(const Model& model, Row row) {
   const Row detail = model.op_detail(row);
   return detail != kNoRow && model.op_details.is_async[detail] > 0;
 }
+// Waits on the device are not work, and neither is a recorded event.
 inline bool is_function_event(DeviceKind kind) { return kind != DeviceKind::kSync && kind != DeviceKind::kEvent; }
 
 // What one event adds to its row.

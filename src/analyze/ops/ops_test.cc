@@ -39,6 +39,23 @@ TEST(Ops, self_time_is_total_less_the_direct_children) {
   EXPECT_EQ(result.self_cpu_time_total_ns, 100'000);
 }
 
+TEST(Ops, python_functions_are_rows_with_their_self_time_when_asked_for) {
+  const Model m = TraceBuilder()
+                      .python("f.py(1): f", {.start_us = 0, .end_us = 100})
+                      .op("outer", {.start_us = 10, .end_us = 60})
+                      .python("f.py(9): g", {.start_us = 20, .end_us = 50})
+                      .op("inner", {.start_us = 30, .end_us = 35})
+                      .build();
+  EXPECT_EQ(host_times(ops(m)), "outer 1 45/50\ninner 1 5/5\n");
+  const OpsResult with_python = ops(m, {.python_functions = true});
+  EXPECT_EQ(host_times(with_python),
+            "f.py(1): f 1 50/100\n"
+            "outer 1 20/50\n"
+            "f.py(9): g 1 25/30\n"
+            "inner 1 5/5\n");
+  EXPECT_EQ(with_python.self_cpu_time_total_ns, 100'000);
+}
+
 TEST(Ops, rows_come_in_the_order_of_their_first_events_on_all_threads) {
   const Model m = TraceBuilder()
                       .op("b", {.start_us = 20, .end_us = 30, .thread = 1})

@@ -6,6 +6,7 @@
 
 #include "analyze/common/median.h"
 #include "analyze/device/device_work.h"
+#include "analyze/host/core_waits.h"
 #include "analyze/steps/step_spans.h"
 
 namespace firelane::analyze {
@@ -137,10 +138,9 @@ void judge(StepList& list) {
   list.window = {steps[first].start_ns, steps.back().end_ns};
   if (list.judged < 4) return;
   for (size_t i = first; i < steps.size(); ++i) {
-    const int64_t over = steps[i].duration_ns() - list.median_ns;
-    steps[i].outlier =
-        over > kOutlierSpreads * list.spread_ns &&
-        static_cast<double>(steps[i].duration_ns()) > kOutlierFactor * static_cast<double>(list.median_ns);
+    const int64_t over = steps[i].own_ns() - list.median_ns;
+    steps[i].outlier = over > kOutlierSpreads * list.spread_ns &&
+                       static_cast<double>(steps[i].own_ns()) > kOutlierFactor * static_cast<double>(list.median_ns);
   }
 }
 
@@ -166,7 +166,13 @@ StepList find_steps(const Model& model, const HostTime& host) {
     list.steps = {whole_trace(model)};
   }
   const std::vector<Interval> spans = recorded_spans(model, list.steps);
-  for (size_t i = 0; i < spans.size(); ++i) list.steps[i].span = spans[i];
+  const CoreWaits waits(model);
+  for (size_t i = 0; i < spans.size(); ++i) {
+    list.steps[i].span = spans[i];
+    if (list.source != StepSource::kMarked) continue;  // those were not timed
+    const int64_t lost_ns = waits.lost_in(list.steps[i].start_ns, list.steps[i].end_ns);
+    list.steps[i].lost_ns = std::min(spans[i].end_ns - spans[i].start_ns, lost_ns);
+  }
   judge(list);
   return list;
 }

@@ -28,7 +28,9 @@ struct FoundStep {
   Interval span{};  // until host and device were done with it
   bool warm_up = false;
   bool outlier = false;  // much slower than the median of the steps that are judged
+  int64_t lost_ns = 0;   // to other programs, which had the cores (core_waits.h)
   int64_t duration_ns() const { return span.end_ns - span.start_ns; }
+  int64_t own_ns() const { return duration_ns() - lost_ns; }
 };
 
 struct StepList {

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "analyze/host/core_waits.h"
+
 namespace firelane::analyze {
 
 namespace {
@@ -129,11 +131,13 @@ Growth find_growth(const std::vector<StepPoint>& points) {
   return out;
 }
 
-Growth step_growth(const TimedSteps& steps) {
+Growth step_growth(const Model& model) {
+  const TimedSteps& steps = model.timed_steps;
+  const CoreWaits waits(model);
   std::vector<StepPoint> points;
   for (size_t i = kWarmUp; i < steps.size(); ++i) {
     if (!points.empty() && steps.number[i] <= points.back().number) continue;
-    points.push_back({.number = steps.number[i], .value = steps.duration_ns[i]});
+    points.push_back({.number = steps.number[i], .value = steps.duration_ns[i] - waits.lost_ns(static_cast<Row>(i))});
   }
   return find_growth(points);
 }

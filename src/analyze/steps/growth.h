@@ -37,7 +37,8 @@ struct Growth {
 // Points in order of their number. At least 8; more than 200 are thinned out.
 Growth find_growth(const std::vector<StepPoint>& points);
 
-// Of the steps' time: all that were timed, recorded or not, those of warm-up left out.
-Growth step_growth(const TimedSteps& steps);
+// Of the steps' time: all that were timed, recorded or not, those of warm-up left out, and what they lost to other
+// programs (core_waits.h).
+Growth step_growth(const Model& model);
 
 }  // namespace firelane::analyze

@@ -16,15 +16,11 @@ constexpr double kHeldUp = 1.5;
 // steps.
 int64_t earlier_work_end(const Model& model, int64_t begin_ns, int64_t end_ns) {
   int64_t last_ns = begin_ns;
-  each_in_stream(model, [&](Row row, Row before) {
-    const int64_t launched = launch_start(model, row);
-    if (launched == kNoNumber || launched < begin_ns || launched >= end_ns) return;
-    const int64_t before_launched = before == kNoRow ? kNoNumber : launch_start(model, before);
-    if (before_launched != kNoNumber && before_launched >= begin_ns) return;
+  each_stream_start(model, begin_ns, end_ns, [&](Row row, Row before) {
     const int64_t start_ns = model.device_slices.start_ns[row];
     if (before != kNoRow) {
       last_ns = std::max(last_ns, model.device_slices.end_ns(before));
-    } else if (start_ns - launched > kBacklogNs) {
+    } else if (start_ns - launch_start(model, row) > kBacklogNs) {
       last_ns = std::max(last_ns, start_ns);
     }
   });

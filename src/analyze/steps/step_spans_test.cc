@@ -63,6 +63,23 @@ TEST(StepSpans, work_from_before_the_first_step_is_not_in_it) {
   EXPECT_EQ(lengths(list.judged_spans()), (std::vector<int64_t>{30'000, 30'000}));
 }
 
+// A task of which the trace has no launch, in the middle of a step, was taken for work from before it: a step of 14 ms
+// was said to take 2.
+TEST(StepSpans, work_without_a_launch_behind_work_of_the_step_is_not_older_than_it) {
+  TraceBuilder builder;
+  builder.kernel("older", {.start_us = 0, .end_us = 15});
+  builder.step(0, {.start_us = 10, .end_us = 60}).step(1, {.start_us = 60, .end_us = 110});
+  for (int i = 0; i < 4; ++i) {
+    builder.call("cudaLaunchKernel", {.start_us = 11 + 20.0 * i, .end_us = 12 + 20.0 * i, .correlation = i + 1});
+    builder.kernel("gemm", {.start_us = 16 + 20.0 * i, .end_us = 20 + 20.0 * i, .correlation = i + 1});
+    builder.kernel("unknown", {.start_us = 21 + 20.0 * i, .end_us = 25 + 20.0 * i});
+  }
+  const Model model = builder.build();
+  const StepList list = find_steps(model, host_time(model));
+  EXPECT_EQ(list.steps[0].span.start_ns, 15'000);
+  EXPECT_EQ(lengths(list.judged_spans()), (std::vector<int64_t>{45'000, 50'000}));
+}
+
 TEST(StepSpans, a_pause_belongs_to_the_step_before_it_unless_steps_are_missing_there) {
   const auto spans_of = [](int64_t second) {
     const Model model =

@@ -5,8 +5,10 @@
 
 #include "analyze/common/median.h"
 #include "analyze/device/device_work.h"
+#include "analyze/host/core_waits.h"
 #include "analyze/host/host_time.h"
 #include "analyze/steps/find_steps.h"
+#include "model/how_to_record.h"
 
 namespace firelane::analyze {
 
@@ -26,18 +28,21 @@ bool any_number(const Column<int64_t>& column) {
 // Fewer are no baseline: one odd step would decide.
 constexpr size_t kMinUndisturbedSteps = 3;
 
-StepTimes find_step_times(const TimedSteps& steps) {
+StepTimes find_step_times(const Model& model) {
+  const TimedSteps& steps = model.timed_steps;
+  const CoreWaits waits(model);
   std::vector<int64_t> undisturbed;
   std::vector<int64_t> on_device;
   std::vector<int64_t> recorded;
   std::vector<int64_t> light;
   for (size_t i = 0; i < steps.size(); ++i) {
     const bool is_true = steps.disturbance[i] == StepDisturbance::kNone;
-    if (is_true) undisturbed.push_back(steps.duration_ns[i]);
+    const int64_t own_ns = steps.duration_ns[i] - waits.lost_ns(static_cast<Row>(i));
+    if (is_true) undisturbed.push_back(own_ns);
     if (is_true && i < steps.device_ns.size() && steps.device_ns[i] != kNoNumber)
       on_device.push_back(steps.device_ns[i]);
-    if (steps.disturbance[i] == StepDisturbance::kRecorded) recorded.push_back(steps.duration_ns[i]);
-    if (steps.disturbance[i] == StepDisturbance::kLight) light.push_back(steps.duration_ns[i]);
+    if (steps.disturbance[i] == StepDisturbance::kRecorded) recorded.push_back(own_ns);
+    if (steps.disturbance[i] == StepDisturbance::kLight) light.push_back(own_ns);
   }
   if (undisturbed.size() < kMinUndisturbedSteps) undisturbed.clear();
   if (on_device.size() < kMinUndisturbedSteps) on_device.clear();
@@ -78,7 +83,7 @@ void find_program(const Model& model, TraceDescription& out) {
     if (model.lanes.kind[lane] == LaneKind::kThread) ++out.threads;
     if (pid != kNoNumber) slices_of[pid] += slices;
   }
-  if (slices_of.empty()) return;
+  if (slices_of.empty() || model.info.origin == Origin::kXPlane) return;  // whose ids are those of hosts
   const auto most = std::max_element(slices_of.begin(), slices_of.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
   out.process_id = most->first;
@@ -98,6 +103,23 @@ int64_t unix_start(const TraceInfo& info) {
   return start_ns > kYear2010 && start_ns < kYear2100 ? start_ns : kNoNumber;
 }
 
+// More are no list to read: derived lanes of Ascend have hundreds.
+constexpr size_t kMostSpans = 16;
+
+std::vector<Span> by_name(const std::vector<Span>& spans) {
+  std::vector<Span> out;
+  for (const Span& span : spans) {
+    const auto same = std::find_if(out.begin(), out.end(), [&](const Span& each) { return each.name == span.name; });
+    if (same == out.end()) {
+      out.push_back(span);
+    } else {
+      same->count += span.count;
+      same->duration_ns += span.duration_ns;
+    }
+  }
+  return out;
+}
+
 std::vector<Span> find_spans(const Model& model) {
   std::vector<Span> spans;
   for (Row row = 0; row < model.host_slices.size(); ++row) {
@@ -105,7 +127,7 @@ std::vector<Span> find_spans(const Model& model) {
     spans.push_back({model.host_slices.name[row], model.host_slices.start_ns[row], model.host_slices.duration_ns[row]});
   }
   std::stable_sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.start_ns < b.start_ns; });
-  return spans;
+  return spans.size() > kMostSpans ? by_name(spans) : spans;
 }
 
 // What the events show, independent of what the recording claims.
@@ -132,11 +154,11 @@ Holdings look_for(const Model& model, const EventCounts& events) {
       .device_work = std::any_of(device.kind.begin(), device.kind.end(), is_device_work),
       .linked = std::any_of(device.op.begin(), device.op.end(), [](Row row) { return row != kNoRow; }),
       .shapes = any_text(ops.input_dims),
-      .flops = any_number(ops.flops),
+      .flops = any_number(ops.flops) || any_number(model.kernel_details.flops),
       .memory = events.memory > 0,
       .op_stacks = any_text(ops.stack),
       .modules = any_text(ops.module_hierarchy) || module_slices > 0,
-      .syncs = events.device[static_cast<size_t>(DeviceKind::kSync)] > 0,
+      .syncs = model.sync_details.size() > 0,
       .steps = model.steps.size() > 0,
       .occupancy = std::any_of(occupancy.begin(), occupancy.end(), [](float percent) { return percent >= 0; }),
       .comm = model.comm_details.size() > 0,
@@ -155,43 +177,84 @@ Switch switch_state(const Model& model, std::string_view key, bool seen) {
   return from_torch || from_us ? Switch::kOff : Switch::kUnknown;
 }
 
-// What can be recorded depends on who recorded: the words of other recorders than torch.profiler and ours.
+// What can be recorded depends on who recorded: the words of other recorders than torch.profiler and ours, for what is
+// no option of a recorder (model/how_to_record.h).
 struct OwnRemedy {
   Origin origin;
   std::string_view question, remedy;
 };
-constexpr std::string_view kNotGiven = "this format does not hold it; record with torch.profiler or firelane";
 constexpr OwnRemedy kOwnRemedies[] = {
     {Origin::kNsight, "time per operator",
      "nsys profile --pytorch=autograd-shapes-nvtx, or torch.autograd.profiler.emit_nvtx()"},
     {Origin::kNsight, "time per step", "torch.cuda.nvtx.range_push(f\"step {i}\") around each iteration"},
     {Origin::kNsight, "device time per kernel", "nsys profile --trace=cuda,nvtx"},
     {Origin::kNsight, "which operator launched a kernel", "nsys profile --trace=cuda,nvtx --pytorch=autograd-nvtx"},
-    {Origin::kNsight, "shapes of operators' inputs", "nsys profile --pytorch=autograd-shapes-nvtx"},
-    {Origin::kNsight, "FLOPs", "nsys profile --pytorch=autograd-shapes-nvtx"},
+    {Origin::kNsight, "occupancy of kernels", "Nsight Systems does not record it; firelane record does"},
     {Origin::kNsight, "collective communication", "nsys profile --trace=cuda,nvtx: NCCL writes ranges of its own"},
+    {Origin::kXPlane, "time per operator", "jax.profiler.trace(...) with host_tracer_level = 2"},
     {Origin::kXPlane, "time per step", "with jax.profiler.StepTraceAnnotation(\"train\", step_num=i): ..."},
     {Origin::kXPlane, "device time per kernel", "jax.profiler.trace(...) on a machine with a GPU or TPU"},
-    {Origin::kXPlane, "Python functions over time", "options.python_tracer_level = 1 (jax.profiler.ProfileOptions)"},
+    {Origin::kXPlane, "which operator launched a kernel", "normal on TPUs: the host starts whole programs"},
+    {Origin::kXPlane, "occupancy of kernels", "normal on TPUs, which have none"},
+    {Origin::kXPlane, "collective communication", "record a run on several devices"},
+    {Origin::kRocprof, "time per operator", "torch.profiler on ROCm; rocprofv3 knows no operators"},
     {Origin::kRocprof, "time per step", "roctxRangePush(\"step N\") around each iteration, and --marker-trace"},
     {Origin::kRocprof, "device time per kernel", "rocprofv3 --kernel-trace --memory-copy-trace"},
     {Origin::kRocprof, "which operator launched a kernel", "torch.profiler on ROCm; rocprofv3 knows no operators"},
+    {Origin::kRocprof, "collective communication", "torch.profiler on ROCm; rocprofv3 --rccl-trace has the calls"},
     {Origin::kExecutionTrace, "time per operator",
      "open the trace of the same run with it: firelane TRACE --execution-trace FILE"},
     {Origin::kExecutionTrace, "time per step",
      "open the trace of the same run with it: firelane TRACE --execution-trace FILE"},
-    {Origin::kAscend, "shapes of operators' inputs", "torch_npu.profiler.profile(record_shapes=True)"},
-    {Origin::kAscend, "FLOPs", "torch_npu.profiler.profile(record_shapes=True)"},
-    {Origin::kAscend, "Python functions over time", "torch_npu.profiler.profile(with_stack=True)"},
-    {Origin::kAscend, "call stack of each operator", "torch_npu.profiler.profile(with_stack=True)"},
+    {Origin::kAscend, "time per step", "call prof.step() of torch_npu.profiler.profile() after each iteration"},
+    {Origin::kAscend, "occupancy of kernels", "trace_view.json does not hold it"},
+    {Origin::kAscend, "collective communication", "record a distributed run"},
 };
 
-bool records_as_torch(Origin origin) {
-  return origin == Origin::kKineto || origin == Origin::kFirelane || origin == Origin::kOther;
+std::string_view not_given(Origin origin) {
+  switch (origin) {
+    case Origin::kXPlane: return "XPlane files do not hold it";
+    case Origin::kRocprof: return "rocprofv3 does not record it";
+    case Origin::kAscend: return "trace_view.json does not hold it";
+    default: return kNotGiven;
+  }
+}
+
+struct QuestionOption {
+  std::string_view question;
+  RecordOption option;
+};
+constexpr QuestionOption kQuestionOptions[] = {
+    {"shapes of operators' inputs", RecordOption::kShapes},
+    {"FLOPs", RecordOption::kFlops},
+    {"memory over time", RecordOption::kMemory},
+    {"Python functions over time", RecordOption::kStacks},
+    {"call stack of each operator", RecordOption::kStacks},
+    {"waits of streams for each other", RecordOption::kCudaSync},
+};
+
+void fit_remedy(const TraceInfo& info, Answer& answer) {
+  const bool is_cuda = info.accelerator == Accelerator::kCuda || info.accelerator == Accelerator::kUnknown;
+  const bool is_sync = answer.question == "waits of streams for each other";
+  if (is_sync && (!is_cuda || !records_as_torch(info.origin))) answer.reason = "no synchronization records";
+  if (records_as_torch(info.origin)) {
+    const bool is_occupancy = answer.question == "occupancy of kernels";
+    if (is_sync && !is_cuda) answer.remedy = how_to_record(info, RecordOption::kCudaSync);
+    if (is_occupancy && !is_cuda) answer.remedy = "torch.profiler does not record it on this device";
+    return;
+  }
+  // A snapshot of a GPU's memory has none either, and a program on CPUs alone it was not.
+  if (answer.question == "device time per kernel") answer.reason = "no device work";
+  answer.remedy = not_given(info.origin);
+  for (const QuestionOption& each : kQuestionOptions) {
+    if (each.question == answer.question) answer.remedy = how_to_record(info, each.option);
+  }
+  for (const OwnRemedy& own : kOwnRemedies) {
+    if (own.origin == info.origin && own.question == answer.question) answer.remedy = own.remedy;
+  }
 }
 
 void fit_remedies(const Model& model, std::vector<Answer>& answers) {
-  const Origin origin = model.info.origin;
   for (Answer& answer : answers) {
     if (answer.possible) continue;
     if (answer.question == "device time per kernel" && model.losses[Stat::kDeviceNotUnderstood] > 0) {
@@ -199,11 +262,7 @@ void fit_remedies(const Model& model, std::vector<Answer>& answers) {
       answer.remedy = "the timeline shows them; nothing is concluded from them";
       continue;
     }
-    if (records_as_torch(origin)) continue;
-    answer.remedy = kNotGiven;
-    for (const OwnRemedy& own : kOwnRemedies) {
-      if (own.origin == origin && own.question == answer.question) answer.remedy = own.remedy;
-    }
+    fit_remedy(model.info, answer);
   }
 }
 
@@ -221,8 +280,10 @@ std::vector<Answer> find_answers(const Holdings& has, Front front) {
        "record CPU and CUDA activities together"},
       {"occupancy of kernels", has.occupancy, "kernels carry no occupancy",
        "record on an NVIDIA GPU with torch 1.9 or later"},
-      {"shapes of operators' inputs", has.shapes, "no input shapes", with(RecordOption::kShapes)},
-      {"FLOPs", has.shapes || has.flops, "no input shapes to compute them from", with(RecordOption::kFlops)},
+      {"shapes of operators' inputs", has.ops && has.shapes, has.ops ? "no input shapes" : "no operators",
+       with(RecordOption::kShapes)},
+      {"FLOPs", (has.ops && has.shapes) || has.flops, "no input shapes to compute them from",
+       with(RecordOption::kFlops)},
       {"memory over time", has.memory, "no memory events", with(RecordOption::kMemory)},
       {"Python functions over time", has.python, "no Python functions", with(RecordOption::kStacks)},
       {"call stack of each operator", has.op_stacks || has.python, "no call stacks",
@@ -262,6 +323,7 @@ std::string_view name_of(Switch state) {
 namespace {
 
 std::vector<RecordingOption> options_of(const Model& model, const Holdings& has) {
+  if (!records_as_torch(model.info.origin)) return {};  // other tools have options of their own
   return {
       {"record_shapes", switch_state(model, "record_shapes", has.shapes)},
       {"profile_memory", switch_state(model, "profile_memory", has.memory)},
@@ -285,7 +347,7 @@ TraceDescription describe_trace(const Model& model) {
   const Interval counted = counted_span(model);
   out.counted_ns = counted.end_ns - counted.start_ns;
   out.device_busy_ns = device_busy(model).total_ns();
-  out.step_times = find_step_times(model.timed_steps);
+  out.step_times = find_step_times(model);
   // The host may run ahead: what the recorder timed is the host's step.
   if (out.step_times.recorded_step_count > 0 && model.steps.size() > 0) {
     const StepList steps = find_steps(model, host_time(model));

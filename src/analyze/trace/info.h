@@ -37,8 +37,9 @@ struct Loss {
 
 struct Span {
   StringId name = kNoString;
-  int64_t start_ns = 0;
-  int64_t duration_ns = 0;
+  int64_t start_ns = 0;     // of the first one
+  int64_t duration_ns = 0;  // of all
+  int64_t count = 1;        // more where there are many: one a name then
 };
 
 struct EventCounts {
@@ -78,7 +79,8 @@ struct TraceDescription {
   std::vector<Loss> losses;  // data loss first, then warnings, then the rest
 };
 
-StepTimes find_step_times(const TimedSteps& steps);
+// Without what steps lost to other programs (host/core_waits.h).
+StepTimes find_step_times(const Model& model);
 TraceDescription describe_trace(const Model& model);
 // Its `options` alone, which cost one pass over the trace.
 std::vector<RecordingOption> recording_options(const Model& model);

@@ -68,6 +68,44 @@ TEST(DescribeTrace, a_switch_that_torch_did_not_write_is_off_and_in_other_traces
   EXPECT_EQ(option(describe_trace(TraceBuilder().build()), "profile_memory"), Switch::kUnknown);
 }
 
+TEST(DescribeTrace, flops_that_a_compiler_counted_are_there) {
+  Model model = TraceBuilder().kernel("fusion.1", {.start_us = 0, .end_us = 5}).build();
+  model.info.origin = Origin::kXPlane;
+  EXPECT_FALSE(answer_to(describe_trace(model), "FLOPs").possible);
+  model.kernel_details.flops[0] = 1000;
+  EXPECT_TRUE(answer_to(describe_trace(model), "FLOPs").possible);
+}
+
+// The options of torch.profiler were listed, all "off", for files that it has nothing to do with.
+TEST(DescribeTrace, other_tools_have_neither_torchs_options_nor_its_advice) {
+  Model model = TraceBuilder().kernel("fusion.1", {.start_us = 0, .end_us = 5}).build();
+  model.info.origin = Origin::kXPlane;
+  const TraceDescription description = describe_trace(model);
+  EXPECT_TRUE(description.options.empty());
+  for (const Answer& answer : description.answers) {
+    EXPECT_EQ(answer.remedy.find("torch"), std::string::npos) << answer.question << ": " << answer.remedy;
+    EXPECT_EQ(answer.reason.find("cuda"), std::string::npos) << answer.question << ": " << answer.reason;
+  }
+}
+
+TEST(DescribeTrace, a_file_that_cannot_hold_device_work_is_not_said_to_be_of_a_cpu) {
+  Model model = TraceBuilder().build();
+  model.info.origin = Origin::kMemorySnapshot;
+  EXPECT_EQ(answer_to(describe_trace(model), "device time per kernel").reason, "no device work");
+}
+
+TEST(DescribeTrace, hundreds_of_spans_are_one_a_name) {
+  TraceBuilder builder;
+  for (int i = 0; i < 100; ++i)
+    builder.annotation(i % 2 == 0 ? "Computing" : "Free", {.start_us = 10.0 * i, .end_us = 10.0 * i + 4});
+  Model model = builder.build();
+  for (Row row = 0; row < model.host_slices.size(); ++row) model.host_slices.kind[row] = HostKind::kSpan;
+  const std::vector<Span> spans = describe_trace(model).spans;
+  ASSERT_EQ(spans.size(), 2u);
+  EXPECT_EQ(spans[0].count, 50);
+  EXPECT_EQ(spans[0].duration_ns, 200'000);
+}
+
 TEST(DescribeTrace, data_loss_is_listed_before_what_is_normal) {
   Model model = TraceBuilder().build();
   model.losses[Stat::kFlowEndWithoutStart] = 5;

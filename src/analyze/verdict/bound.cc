@@ -78,10 +78,17 @@ bool is_matrix_kernel(std::string_view name) {
   return false;
 }
 
+// Devices that run whole compiled functions as one piece of work, under names of the program: nothing in such a name
+// says what limits it.
+bool has_opaque_work(Accelerator accelerator) {
+  return accelerator == Accelerator::kMtia || accelerator == Accelerator::kPrivateUse1;
+}
+
 std::vector<Limit> work_limits(const Model& model, const Roofline& roofline) {
   const DeviceSlices& slices = model.device_slices;
   std::vector<uint8_t> matrix(model.strings.size(), 2);  // by name; 2: not asked yet
   std::vector<Limit> limits(slices.size(), Limit::kMemory);
+  const bool opaque = has_opaque_work(model.info.accelerator);
   for (Row row = 0; row < slices.size(); ++row) {
     if (slices.kind[row] != DeviceKind::kKernel) continue;
     const uint32_t of = roofline.row_of_work[row];
@@ -92,7 +99,9 @@ std::vector<Limit> work_limits(const Model& model, const Roofline& roofline) {
     const bool is_measured = of != kNoRow && roofline.rows[of].is_measured;
     const bool computes =
         is_measured ? roofline.rows[of].bound == KernelBound::kCompute : is_matrix == 1 && roof != KernelBound::kMemory;
+    const bool is_opaque = is_matrix != 1 && !is_measured && roof == KernelBound::kUnknown && opaque;
     if (computes) limits[row] = Limit::kCompute;
+    if (is_opaque) limits[row] = Limit::kUnknown;
   }
   return limits;
 }
@@ -121,7 +130,9 @@ Bound BoundJudge::of(const CriticalPath& path, const IntervalSet& busy, int64_t 
       case PathClass::kInput: add(Limit::kInput, part); break;
       case PathClass::kCommunication: add(Limit::kCommunication, part); break;
       case PathClass::kCopy: add(Limit::kMemory, part); break;
-      case PathClass::kCompute: add(limits_[piece->row], part); break;
+      case PathClass::kCompute:
+        if (limits_[piece->row] != Limit::kUnknown) add(limits_[piece->row], part);
+        break;
       case PathClass::kUnknown: break;
     }
   }

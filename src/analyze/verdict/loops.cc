@@ -9,6 +9,7 @@
 #include "analyze/host/cpu_ops.h"
 #include "analyze/ops/op_tensors.h"
 #include "analyze/verdict/repeats.h"
+#include "analyze/verdict/round_data.h"
 #include "analyze/verdict/study.h"
 #include "base/text.h"
 
@@ -90,7 +91,7 @@ struct Token {
 class LoopFinder {
  public:
   LoopFinder(const Model& model, const HostChain& chain)
-      : model_(model), chain_(chain), nonzero_(model.strings.find("aten::nonzero")) {
+      : model_(model), chain_(chain), data_(model), nonzero_(model.strings.find("aten::nonzero")) {
     traits_.assign(model.strings.size(), kUnknown);
   }
 
@@ -281,6 +282,7 @@ class LoopFinder {
       all_in_place &= model_.text(token.name).ends_with('_');
     }
     if (autograd) return true;  // of() keeps those that belong to a loop
+    if (data_of(tokens, repeat) == RoundData::kLayers) return false;
     const uint16_t all = first & second;
     if (only_copies || (in_step && in_place)) return false;
     if (goes_back(tokens, repeat)) return takes_one_sample(tokens, repeat);
@@ -347,6 +349,12 @@ class LoopFinder {
     const int64_t first_sum = elements(0);
     const int64_t middle_sum = elements(last / 2);
     return first_sum < middle_sum && middle_sum < elements(last);
+  }
+
+  RoundData data_of(std::span<const Token> tokens, const Repeat& repeat) const {
+    std::vector<Row> starts;
+    for (size_t round = 0; round < repeat.rounds(); ++round) starts.push_back(tokens[repeat.starts[round]].row);
+    return data_.of(starts, tokens[repeat.end() - 1].row);
   }
 
   bool in_optimizer(Row row) const {
@@ -469,11 +477,13 @@ class LoopFinder {
     loop.backward = common != 0;
     loop.passes = !loop.backward && goes_back(tokens, repeat);
     loop.python = function_of(tokens, repeat);
+    loop.chained = !loop.backward && data_of(tokens, repeat) == RoundData::kChained;
     return loop;
   }
 
   const Model& model_;
   const HostChain& chain_;
+  RoundsData data_;
   StringId nonzero_;
   std::vector<uint16_t> traits_;  // by name
   bool has_steps_ = true;

@@ -7,6 +7,9 @@
 // input to the device, has a backward pass of its own, or goes back through the same weights as the others: then no
 // parameter gets its gradient before the last round.
 //
+// Where a recording follows tensors (ops/tensor_flow.h), what rounds need of each other is known: rounds that go on
+// with what the one before made, each with weights of its own, are layers.
+//
 // Rounds may differ (repeats.h): an image that is mirrored, another that is not. Then each must pick its piece or ask
 // for a number, and none has weights.
 #pragma once
@@ -33,6 +36,7 @@ struct Loop {
   bool reads = false;     // each round brings a number back to the host
   bool backward = false;  // of the backward pass of a loop in the same step
   bool passes = false;    // each round goes forward and backward
+  bool chained = false;   // known: each round needs what the one before it made
   Row python = kNoRow;    // the function in which it runs, when recorded
 };
 

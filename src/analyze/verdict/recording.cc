@@ -121,6 +121,7 @@ struct Chance {
   int64_t difference_ns = 0;  // between those and the recorded ones
 };
 
+// Waits for a core count: the machine is as it is.
 Chance chance_of(const TimedSteps& timed, int64_t baseline_ns, const StepList& steps) {
   std::vector<int64_t> others;
   for (size_t i = 0; i < timed.size(); ++i) {
@@ -154,18 +155,30 @@ int64_t both_ns(int64_t a_ns, double b_ns) {
   return std::llround(std::sqrt(a * a + b_ns * b_ns));  // std::hypot would need glibc 2.35
 }
 
+// The usual step without what it lost to other programs.
+int64_t usual_own_ns(const StepList& steps) {
+  std::vector<int64_t> own;
+  bool lost = false;
+  for (const FoundStep& step : steps.steps) {
+    if (step.warm_up) continue;
+    own.push_back(step.own_ns());
+    lost = lost || step.lost_ns > 0;
+  }
+  return lost ? std::min(steps.median_ns, median(std::move(own))) : steps.median_ns;
+}
+
 // What a few slow steps add to the mean of all.
 int64_t mean_above_median(const StepList& steps) {
   int64_t total_ns = 0;
-  for (const FoundStep& step : steps.steps) total_ns += step.warm_up ? 0 : step.duration_ns();
-  return std::max<int64_t>(0, total_ns / std::max<int64_t>(1, steps.judged) - steps.median_ns);
+  for (const FoundStep& step : steps.steps) total_ns += step.warm_up ? 0 : step.own_ns();
+  return std::max<int64_t>(0, total_ns / std::max<int64_t>(1, steps.judged) - usual_own_ns(steps));
 }
 
 // What steps that stand out by far add to the mean of all.
 int64_t outliers_ns(const StepList& steps) {
   int64_t excess_ns = 0;
   for (const FoundStep& step : steps.steps) {
-    if (step.outlier && !step.warm_up) excess_ns += std::max<int64_t>(0, step.duration_ns() - steps.median_ns);
+    if (step.outlier && !step.warm_up) excess_ns += std::max<int64_t>(0, step.own_ns() - steps.median_ns);
   }
   return excess_ns / std::max<int64_t>(1, steps.judged);
 }
@@ -210,22 +223,24 @@ std::pair<RecordingUndone, Replay> undo_recording(const Model& model, const Grap
   const auto usual_of = [&](const Replay& played) { return usual_length(step_spans(model, graph, played, steps)); };
   Replay played;
   out.recorded_ns = mean_of(recorded);
-  out.usual_recorded_ns = steps.median_ns;
-  out.baseline_ns = steps.source == StepSource::kMarked ? find_step_times(model.timed_steps).true_step_ns : kNoNumber;
+  out.usual_recorded_ns = usual_own_ns(steps);
+  out.baseline_ns = steps.source == StepSource::kMarked ? find_step_times(model).true_step_ns : kNoNumber;
   int64_t undone_ns = 0;  // the usual step
   // Where the device caught up while it was recorded, these steps are no picture of all.
   out.repeated = steps.judged <= kFewSteps && per_step(graph, {0, true}, steps.judged) <= out.recorded_ns;
   if (out.baseline_ns != kNoNumber) {
     out.source = CostSource::kBaseline;
+    int64_t own_ns = out.recorded_ns;  // without the wait for a core, which any replay below leaves out
+    for (const FoundStep& step : steps.steps) own_ns -= step.warm_up ? 0 : step.lost_ns / steps.judged;
     // A slow step among the recorded ones is not the recorder's doing: it stays in their mean.
-    const int64_t slower_ns = out.recorded_ns - out.baseline_ns - mean_above_median(steps);
+    const int64_t slower_ns = own_ns - out.baseline_ns - mean_above_median(steps);
     const Chance chance = chance_of(model.timed_steps, out.baseline_ns, steps);
     out.within_noise = std::abs(slower_ns) < chance.difference_ns;
     const int64_t ahead_ns = host_ahead_ns(model.timed_steps);
     out.factor = ahead_ns != kNoNumber ? factor_for_host(graph, steps.judged, ahead_ns + outliers_ns(steps))
                  : out.within_noise
                      ? 1
-                     : factor_for(graph, out.repeated, steps.judged, out.recorded_ns - std::max<int64_t>(0, slower_ns));
+                     : factor_for(graph, out.repeated, steps.judged, own_ns - std::max<int64_t>(0, slower_ns));
     out.most = out.factor;
     played = replay(graph, {}, out.at(out.factor));
     undone_ns = usual_of(played);

@@ -10,6 +10,7 @@
 #include "analyze/common/median.h"
 #include "analyze/compute/roofline.h"
 #include "analyze/device/device_work.h"
+#include "analyze/host/core_waits.h"
 #include "analyze/host/dispatch.h"
 #include "analyze/steps/growth.h"
 #include "base/parallel.h"
@@ -82,7 +83,10 @@ constexpr size_t kLeastTimed = 5;
 
 }  // namespace
 
-SlowSteps find_slow_steps(const TimedSteps& steps) {
+SlowSteps find_slow_steps(const Model& model) {
+  const TimedSteps& steps = model.timed_steps;
+  const CoreWaits waits(model);
+  const auto own_ns = [&](size_t row) { return steps.duration_ns[row] - waits.lost_ns(static_cast<Row>(row)); };
   SlowSteps out;
   std::vector<size_t> rows;
   std::vector<int64_t> lengths;
@@ -91,8 +95,8 @@ SlowSteps find_slow_steps(const TimedSteps& steps) {
   for (size_t i = kWarmUp; i < steps.size(); ++i) {
     if (steps.disturbance[i] != StepDisturbance::kNone) continue;
     rows.push_back(i);
-    lengths.push_back(steps.duration_ns[i]);
-    sum_ns += steps.duration_ns[i];
+    lengths.push_back(own_ns(i));
+    sum_ns += own_ns(i);
     if (i < steps.device_ns.size() && steps.device_ns[i] != kNoNumber) on_device.push_back(steps.device_ns[i]);
   }
   if (rows.size() < kLeastTimed) return out;
@@ -105,9 +109,9 @@ SlowSteps find_slow_steps(const TimedSteps& steps) {
   std::vector<int64_t> slow;
   int64_t excess_ns = 0;
   for (const size_t row : rows) {
-    if (steps.duration_ns[row] <= limit) continue;
-    slow.push_back(steps.duration_ns[row]);
-    excess_ns += steps.duration_ns[row] - usual;
+    if (own_ns(row) <= limit) continue;
+    slow.push_back(own_ns(row));
+    excess_ns += own_ns(row) - usual;
     out.numbers.push_back(steps.number[row]);
   }
   // Steps while recording count in how many there are: those that are slow are the recorder's doing.
@@ -180,6 +184,7 @@ Study study(const StudiedTrace& trace) {
   s.not_understood = !s.has_device_work && model.losses[Stat::kDeviceNotUnderstood] > 0;
   if (s.not_understood) s.bound = {.limit = Limit::kUnknown};
   s.accelerator = model.info.accelerator;
+  s.origin = model.info.origin;
   const bool blames_host = s.bound.limit == Limit::kOverhead || s.bound.limit == Limit::kMixed;
   if (s.host_unknown && blames_host) s.bound.limit = Limit::kUnknown;
   s.step_spans = step_spans(model, s.graph, s.played, s.steps);
@@ -189,9 +194,9 @@ Study study(const StudiedTrace& trace) {
   if (model.light != nullptr) s.recorded_steps = RecordedSteps::kFull;
   int64_t recorded_excess_ns = 0;
   for (const FoundStep& step : s.steps.steps) {
-    if (step.outlier && !step.warm_up) recorded_excess_ns += step.duration_ns() - s.steps.median_ns;
+    if (step.outlier && !step.warm_up) recorded_excess_ns += step.own_ns() - s.steps.median_ns;
   }
-  s.slow_steps = find_slow_steps(model.timed_steps);
+  s.slow_steps = find_slow_steps(model);
   // Slow steps that were recorded speak for themselves, unless those that were only timed cost more.
   if (s.per_step(recorded_excess_ns) > s.slow_steps.excess_ns) s.slow_steps = {};
   for (const Interval& span : s.step_spans) {

@@ -34,7 +34,7 @@ struct SlowSteps {
   int64_t usual_slow_ns = 0;     // median of the slow ones
   int64_t excess_ns = 0;         // what they add to the average step
 };
-SlowSteps find_slow_steps(const TimedSteps& steps);
+SlowSteps find_slow_steps(const Model& model);
 
 // Which steps of a recording a trace holds.
 enum class RecordedSteps : uint8_t { kAll, kLight, kFull };  // kFull: the recording has light ones, too
@@ -45,6 +45,7 @@ struct Study {
   bool not_understood = false;  // the trace has lanes of a device, and no reader knows what is on them
   bool host_unknown = false;    // nothing of the host is in the trace: kernels alone
   Accelerator accelerator = Accelerator::kUnknown;
+  Origin origin = Origin::kOther;
   std::shared_ptr<const HostTime> host = std::make_shared<const HostTime>();  // never null
   StepList steps;
   double computing_share = 0;  // without a device: of the host's time, the part in which operators compute

@@ -5,6 +5,7 @@
 
 #include "analyze/trace/info.h"
 #include "base/run_sort.h"
+#include "model/how_to_record.h"
 
 namespace firelane::analyze {
 
@@ -155,7 +156,8 @@ TorchCosts torch_costs(const Model& model, const HostTime& host, const StepList&
   const auto& kinds = model.host_slices.kind;
   const Costs& costs = std::any_of(kinds.begin(), kinds.end(), is_call) ? kWithDevice : kWithoutDevice;
   const bool shapes = has_shapes(model);
-  const bool by_torch = model.find_metadata("schemaVersion") != nullptr;
+  // Converted traces of other tools have the key, too.
+  const bool by_torch = model.find_metadata("schemaVersion") != nullptr && records_as_torch(model.info.origin);
   double unit_ns = costs.usual_ns;
   TorchCosts out;
   if (by_torch && !host.chains.empty()) {

@@ -14,7 +14,7 @@ namespace {
 
 // A host-bound step of 200 operators that launch a short kernel each, `apart_us` apart; after every fourth the host
 // does something else for `other_us`.
-Study host_bound(double apart_us, double other_us = 0) {
+Study host_bound(double apart_us, double other_us = 0, Origin origin = Origin::kKineto) {
   TraceBuilder builder;
   builder.metadata("schemaVersion", "1");
   double at = 0;
@@ -26,7 +26,9 @@ Study host_bound(double apart_us, double other_us = 0) {
     at += apart_us + (i % 4 == 3 ? other_us : 0);
   }
   builder.step(1, {.start_us = 0, .end_us = at});
-  return study(builder.build());
+  Model model = builder.build();
+  model.info.origin = origin;
+  return study(model);
 }
 
 int64_t removed_ns(const Study& s) { return s.undone.recorded_ns - s.undone.step_ns; }
@@ -40,6 +42,14 @@ TEST(TorchCosts, a_host_that_is_twice_as_fast_pays_half_as_much) {
 TEST(TorchCosts, what_the_host_does_between_operators_does_not_make_it_slow) {
   EXPECT_NEAR(static_cast<double>(removed_ns(host_bound(8, 1000))), static_cast<double>(removed_ns(host_bound(8))),
               10'000);
+}
+
+// Converted traces have torch's keys: the speed of the host was read from them as if torch.profiler had recorded.
+TEST(TorchCosts, a_converted_trace_of_another_recorder_says_nothing_of_the_host) {
+  const auto removed = [](double apart_us) {
+    return static_cast<double>(removed_ns(host_bound(apart_us, 0, Origin::kNsight)));
+  };
+  EXPECT_NEAR(removed(32), removed(16), 0.01 * removed(16));
 }
 
 // tests/data/library/torch: programs of the library's tuning half under torch.profiler. The recorded step is 1.3 to 2.2

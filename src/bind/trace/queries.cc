@@ -85,7 +85,7 @@ Table sql(const Trace& trace, const std::string& query) {
 void export_file(const Trace& trace, const std::filesystem::path& path, const std::string& to, const std::string& table,
                  const std::string& metric, bool force) {
   const exporter::ExportOptions options{
-      .format = to, .table = table, .metric = metric, .gzip = path.extension() == ".gz"};
+      .format = to, .table = table, .metric = metric, .gzip = path.extension() == ".gz", .file = path.string()};
   const Result<void> checked = exporter::check_export(options);
   if (!checked.ok()) throw nb::value_error(checked.error().message.c_str());
   const nb::gil_scoped_release release_gil;

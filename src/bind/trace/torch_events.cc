@@ -53,12 +53,13 @@ nb::dict fields_of(const analyze::OpsRow& row) {
 }
 
 nb::list key_averages(const Trace& trace, bool group_by_input_shape, uint32_t group_by_stack_n,
-                      bool group_by_overload_name) {
+                      bool group_by_overload_name, bool python_functions) {
   analyze::OpsResult result;
   {
     const nb::gil_scoped_release release_gil;
     result = trace.studied->get<analyze::ops>({.group_by_input_shape = group_by_input_shape,
                                                .group_by_overload = group_by_overload_name,
+                                               .python_functions = python_functions,
                                                .group_by_stack = group_by_stack_n});
   }
   nb::list rows;
@@ -69,9 +70,9 @@ nb::list key_averages(const Trace& trace, bool group_by_input_shape, uint32_t gr
 // Events by index; fields are put together when they are asked for.
 class Events {
  public:
-  explicit Events(std::shared_ptr<const Model> model)
+  Events(std::shared_ptr<const Model> model, analyze::PythonFunctions python)
       : model_(std::move(model)),
-        events_(analyze::function_events(*model_)),
+        events_(analyze::function_events(*model_, python)),
         flops_(*model_),
         stacks_(*model_, UINT32_MAX) {}
 
@@ -103,8 +104,7 @@ class Events {
   // What Kineto writes into the event's args: a JSON object without its braces. "" for what has none.
   std::string metadata_json(uint32_t event) {
     if (events_.side[checked(event)] != analyze::EventSide::kHost) return "";
-    if (!kineto_) kineto_.emplace(*model_);
-    return exporter::host_metadata_json(*model_, *kineto_, events_.row[event]);
+    return exporter::host_metadata_json(*model_, kineto(), events_.row[event]);
   }
 
   nb::dict fields(uint32_t event) {
@@ -117,6 +117,11 @@ class Events {
   }
 
  private:
+  const exporter::KinetoExtras& kineto() {
+    if (!kineto_) kineto_.emplace(*model_);
+    return *kineto_;
+  }
+
   uint32_t checked(uint32_t event) const {
     if (event >= events_.size()) throw nb::index_error("event out of range");
     return event;
@@ -135,6 +140,10 @@ class Events {
     out["cpu_memory_usage"] = events_.memory[event].cpu_bytes;
     out["device_memory_usage"] = events_.memory[event].device_bytes;
     out["is_user_annotation"] = false;
+    out["is_python_function"] = false;
+    out["python_id"] = -1;
+    out["python_parent_id"] = -1;
+    out["python_module_id"] = -1;
     out["id"] = 0;
     out["fwd_thread"] = 0;
     out["sequence_nr"] = -1;
@@ -162,6 +171,14 @@ class Events {
     out["kernels"] = kernels_of(row);
     out["activity_type"] = exporter::host_activity_type(*model_, row);
     if (analyze::is_async_slice(*model_, row)) out["is_async"] = true;
+    if (host.kind[row] == HostKind::kPython) {
+      const exporter::KinetoExtras::PythonIds ids = kineto().python_ids(row);
+      out["is_python_function"] = true;
+      out["stack"] = nb::list();  // its parents
+      out["python_id"] = ids.own;
+      out["python_parent_id"] = ids.parent;
+      out["python_module_id"] = ids.module;
+    }
     const bool is_annotation = host.kind[row] == HostKind::kAnnotation;
     if (host.kind[row] != HostKind::kOp && !is_annotation) return out;
     out["is_user_annotation"] = is_annotation;
@@ -239,9 +256,10 @@ class Events {
   std::optional<exporter::KinetoExtras> kineto_;
 };
 
-Events function_events_of(const Trace& trace) {
+Events function_events_of(const Trace& trace, bool python_functions) {
+  using analyze::PythonFunctions;
   const nb::gil_scoped_release release_gil;
-  return Events(trace.model);
+  return Events(trace.model, python_functions ? PythonFunctions::kIncluded : PythonFunctions::kLeftOut);
 }
 
 // What each memory event's block is for, in the words of docs/analyses.md.
@@ -265,15 +283,16 @@ void bind_torch_events(nb::module_& module, nb::class_<Trace>& trace) {
       .def("metadata_json", &Events::metadata_json, nb::arg("event"))
       .def("fields", &Events::fields, nb::arg("event"),
            nb::sig("def fields(self, event: int) -> dict[str, typing.Any]"));
-  trace.def("_function_events", &function_events_of);
+  trace.def("_function_events", &function_events_of, nb::arg("python_functions") = false);
   trace.def("_memory_categories", &memory_categories);
   trace.def_prop_ro(
       "_start_unix_ns", [](const Trace& t) { return t.model->info.start_ns + t.model->info.base_time_ns; },
       nb::sig("def _start_unix_ns(self) -> int"));
   trace.def("_key_averages", &key_averages, nb::arg("group_by_input_shape") = false, nb::arg("group_by_stack_n") = 0,
-            nb::arg("group_by_overload_name") = false,
+            nb::arg("group_by_overload_name") = false, nb::arg("python_functions") = false,
             nb::sig("def _key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, "
-                    "group_by_overload_name: bool = False) -> list[dict[str, typing.Any]]"));
+                    "group_by_overload_name: bool = False, python_functions: bool = False) "
+                    "-> list[dict[str, typing.Any]]"));
 }
 
 }  // namespace firelane::bind_trace

@@ -45,6 +45,7 @@ Part part_of_activity(Activity activity) {
   switch (activity) {
     case Activity::kInput: return Part::kInput;
     case Activity::kPython:
+    case Activity::kNoCore:  // of no path: replays are without it
     case Activity::kUnrecorded: return Part::kBetweenOps;
     case Activity::kOp: return Part::kOperators;
     case Activity::kLaunch: return Part::kLaunching;

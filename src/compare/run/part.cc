@@ -14,7 +14,7 @@ constexpr std::array<PartWords, kPartCount> kWords = {{
     {"host between operators", "Python and other code of the program, outside of operators"},
     {"host in operators", "dispatching operators, and computing where there is no device"},
     {"launching", "in calls that queue device work"},
-    {"other CUDA calls", "in runtime and driver calls that neither launch nor wait"},
+    {"other runtime calls", "in runtime and driver calls that neither launch nor wait"},
     {"waiting calls", "in calls that wait for the device, beyond its work"},
     {"allocating", "in cudaMalloc, cudaFree and their like"},
     {"garbage collection", "Python's collector"},

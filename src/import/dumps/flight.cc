@@ -36,13 +36,6 @@ int64_t rank_in_name(std::string_view path) {
   return error == std::errc() && rank < INT32_MAX ? rank : kNoNumber;
 }
 
-CommState state_named(std::string_view state) {
-  for (size_t i = 1; i < std::size(kCommStateWords); ++i) {
-    if (state == kCommStateWords[i]) return static_cast<CommState>(i);
-  }
-  return CommState::kUnknown;
-}
-
 class FlightReader {
  public:
   FlightReader(const Document& document, const std::string& path) : d_(document), frames_(document, log_.strings) {
@@ -131,7 +124,7 @@ class FlightReader {
                     .created_ns = time(created_.of(entry)),
                     .started_ns = time(started_.of(entry)),
                     .completed_ns = time(completed_.of(entry)),
-                    .state = state_named(d_.text(state_.of(entry))),
+                    .state = comm_state_named(d_.text(state_.of(entry))),
                     .is_p2p = d_.truth(is_p2p_.of(entry)).value_or(false),
                     .is_retired = d_.truth(retired_.of(entry)).value_or(false)};
     // Before version 2.3 there was one sequence for both.
@@ -177,15 +170,16 @@ Value value_of_json(const simdjson::dom::element& element, Document& out) {
   switch (element.type()) {
     case element_type::ARRAY: {
       std::vector<Value> items;
-      for (const simdjson::dom::element item : element.get_array().value_unsafe())
-        items.push_back(value_of_json(item, out));
+      const simdjson::dom::array array = element.get_array().value_unsafe();  // the result ends before a loop over it
+      for (const simdjson::dom::element item : array) items.push_back(value_of_json(item, out));
       const Value list = out.new_list();
       out.append(list, items);
       return list;
     }
     case element_type::OBJECT: {
       std::vector<Value> pairs;
-      for (const auto& [key, item] : element.get_object().value_unsafe()) {
+      const simdjson::dom::object object = element.get_object().value_unsafe();
+      for (const auto& [key, item] : object) {
         pairs.push_back(out.of_text(key));
         pairs.push_back(value_of_json(item, out));
       }

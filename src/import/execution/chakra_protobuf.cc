@@ -311,6 +311,9 @@ Result<ExecutionTrace> parse_chakra_protobuf(std::string_view bytes, const std::
     }
   }
   if (messages.is_torn()) out.losses[Stat::kTruncated] = 1;
+  if (out.nodes.empty() && messages.is_torn()) {
+    return Error{name + ": an execution trace of Chakra that ends in its first node; copy the file again"};
+  }
   if (out.nodes.empty()) return Error{name + ": an execution trace of Chakra in which nothing was called"};
   sort_nodes(out);
   return out;

@@ -193,6 +193,12 @@ TEST(ChakraProtobuf, any_cut_gives_the_nodes_before_it) {
   }
 }
 
+TEST(ChakraProtobuf, of_a_file_that_ends_in_its_first_node_it_is_not_said_that_nothing_was_called) {
+  const Result<ExecutionTrace> cut = parse_chakra_protobuf(linear().substr(0, metadata().size() + 5), "cut.et");
+  ASSERT_FALSE(cut.ok());
+  EXPECT_NE(cut.error().message.find("copy the file again"), std::string::npos) << cut.error().message;
+}
+
 TEST(ChakraProtobuf, a_node_that_is_no_message_is_counted_and_passed_over) {
   const std::string broken = framed("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff");
   const ExecutionTrace trace = parsed(linear() + broken + node({.id = 9, .name = "after"}));

@@ -24,6 +24,9 @@ class TraceParser {
     while (read_key(at)) {
     }
     if (!has_nodes_) return Error{name_ + ": an execution trace without nodes; let the program finish writing it"};
+    if (out_.nodes.empty() && out_.losses[Stat::kTruncated] > 0) {
+      return Error{name_ + ": an execution trace that ends in its first node; copy the file again"};
+    }
     if (out_.nodes.empty()) return Error{name_ + ": an execution trace in which nothing was called"};
     sort_nodes(out_);
     return std::move(out_);

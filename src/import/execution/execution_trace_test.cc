@@ -134,6 +134,7 @@ TEST(ExecutionTrace, a_file_cut_anywhere_gives_the_nodes_before_the_tear_or_one_
     const Result<ExecutionTrace> trace = parse_execution_trace(text.substr(0, cut), "et.json");
     if (!trace.ok()) {
       EXPECT_EQ(trace.error().message.find('\n'), std::string::npos);
+      EXPECT_EQ(trace.error().message.find("nothing was called"), std::string::npos) << "cut at byte " << cut;
       EXPECT_EQ(before, 0u) << "cut at byte " << cut;
       continue;
     }

@@ -21,6 +21,7 @@ ArgId arg_id(const char* key) {
     case 'C':
       if (is(key, "Concrete Inputs")) return ArgId::kConcreteInputs;
       if (is(key, "Call stack")) return ArgId::kCallStack;
+      if (is(key, "CallFrom")) return ArgId::kCallFrom;
       return is(key, "Collective name") ? ArgId::kCollective : ArgId::kUnknown;
     case 'D':
       if (is(key, "Device Type")) return ArgId::kMemoryDeviceType;
@@ -56,6 +57,7 @@ ArgId arg_id(const char* key) {
       if (is(key, "Sequence number")) return ArgId::kSequenceNumber;
       if (is(key, "Src Rank")) return ArgId::kSourceRank;
       if (is(key, "Stream Id")) return ArgId::kStream;
+      if (is(key, "State")) return ArgId::kCommState;
       return is(key, "Seq") ? ArgId::kCommSequence : ArgId::kUnknown;
     case 'T':
       if (is(key, "Total Allocated")) return ArgId::kMemoryTotalAllocated;

@@ -139,8 +139,6 @@ class EventParser::Impl {
   bool visit_args(ondemand::value& value) {
     const std::string_view token = value.raw_json_token();
     if (token.empty() || token.front() != '{') return true;  // null, or something odd: no args
-    // Python functions are many, and no analysis reads their args.
-    if (event_.category == "\"python_function\"") return true;
     ondemand::object object;
     if (value.get_object().get(object)) return false;
     const bool counter = event_.phase == "\"C\"";

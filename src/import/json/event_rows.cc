@@ -6,6 +6,7 @@
 #include "import/json/numbers.h"
 #include "import/json/other_devices.h"
 #include "import/json/unescape.h"
+#include "model/collectives.h"
 #include "model/copy_name.h"
 
 namespace firelane::importer {
@@ -27,6 +28,14 @@ void read_triple(std::string_view token, int32_t& x, int32_t& y, int32_t& z) {
 }
 
 int32_t to_int32(int64_t number) { return number < 0 || number > INT32_MAX ? -1 : static_cast<int32_t>(number); }
+
+// Of "train.py:12"; -1 where there is none. The file is that of the Python function around it.
+int32_t line_of(std::string_view call_from) {
+  const size_t colon = call_from.rfind(':');
+  int64_t line = -1;
+  if (colon == std::string_view::npos || read_int(call_from.substr(colon + 1), line) != NumberState::kOk) return -1;
+  return line > 0 ? to_int32(line) : -1;
+}
 
 // Appends a row; the first one of a part reserves for the whole part (pages that are not
 // touched cost nothing).
@@ -320,6 +329,8 @@ void EventRows::add_slice(const RawEvent& event, uint64_t source, int64_t start_
       const std::string suffix = "." + std::string(pool_.strings.view(overload));
       if (name.ends_with(suffix)) row.name = pool_.strings.intern(name.substr(0, name.size() - suffix.size()));
     }
+  } else if (row.kind == HostKind::kPython) {
+    row.call_line = line_of(strip_quotes(event.arg(ArgId::kCallFrom)));
   } else if (is_call(row.kind)) {
     row.detail = push(
         part_->call_details,
@@ -372,12 +383,14 @@ void EventRows::add_device_slice(const RawEvent& event, RawDeviceSlice row, Devi
                               .target_memory = kinds.target},
                       expected_rows_);
   } else if (kind == DeviceKind::kSync) {
-    row.detail = push(part_->sync_details,
-                      RawSync{.wait_on_stream = number(event, ArgId::kWaitOnStream),
-                              .wait_on_correlation = number(event, ArgId::kWaitOnCorrelation),
-                              .wait_on_event = number(event, ArgId::kWaitOnEvent),
-                              .context = number(event, ArgId::kContext)},
-                      expected_rows_);
+    const RawSync sync{.wait_on_stream = number(event, ArgId::kWaitOnStream),
+                       .wait_on_correlation = number(event, ArgId::kWaitOnCorrelation),
+                       .wait_on_event = number(event, ArgId::kWaitOnEvent),
+                       .context = number(event, ArgId::kContext)};
+    // Some devices write that they wait, and not for what.
+    const bool is_known =
+        std::max({sync.wait_on_stream, sync.wait_on_correlation, sync.wait_on_event, sync.context}) != kNoNumber;
+    if (is_known) row.detail = push(part_->sync_details, sync, expected_rows_);
   }
   push(part_->device_slices, row, expected_rows_);
 }
@@ -400,7 +413,8 @@ Row EventRows::add_comm(const RawEvent& event) {
                       .group_description = string(event.arg(ArgId::kGroupDescription)),
                       .group_ranks = string(event.arg(ArgId::kGroupRanks)),
                       .in_split_sizes = string(event.arg(ArgId::kInSplitSizes)),
-                      .out_split_sizes = string(event.arg(ArgId::kOutSplitSizes))},
+                      .out_split_sizes = string(event.arg(ArgId::kOutSplitSizes)),
+                      .state = comm_state_named(strip_quotes(event.arg(ArgId::kCommState)))},
               expected_rows_);
 }
 

@@ -152,6 +152,17 @@ TEST(ReadJson, the_names_of_torch_1_8_are_known) {
             "device 1 20000 4000 gemm kernel cudaLaunchKernel aten::mm 7 \n");
 }
 
+TEST(ReadJson, the_line_of_a_call_is_read_and_what_is_none_is_not) {
+  const auto event = [](std::string_view from) {
+    return R"({"ph": "X", "cat": "python_function", "name": "f", "ts": 1, "dur": 1, "pid": 1, "tid": 1, "args": {"CallFrom": )" +
+           std::string(from) + "}},";
+  };
+  const Model m = load_text("[" + event("\"a/b.py:12\"") + event("\"C:b.py\"") + event("\"b.py:0\"") + event("7") +
+                            event("\"b.py:99999999999\"") + "{}]");
+  std::vector<int32_t> lines(m.host_slices.call_line.begin(), m.host_slices.call_line.end());
+  EXPECT_EQ(lines, (std::vector<int32_t>{12, -1, -1, -1, -1}));
+}
+
 TEST(ReadJson, begins_and_ends_are_paired_on_a_lane_and_async_ones_by_id) {
   const Model m = load_text(R"([
     {"ph":"B","name":"outer","pid":1,"tid":1,"ts":0},

@@ -76,6 +76,16 @@ void LaneRows::note(const format::StepNote& n) {
                                .disturbance = disturbance_of(n.phase)});
 }
 
+void LaneRows::note(const format::StepThreadNote& n) {
+  if (part_.timed_steps.empty() || n.ran_ns < 0 || n.ran_ns > kMaxDurationNs || n.waited_ns < 0 ||
+      n.waited_ns > kMaxDurationNs) {
+    ++part_.losses[Stat::kLaneChunkDamaged];
+    return;
+  }
+  part_.timed_steps.back().ran_ns = n.ran_ns;
+  part_.timed_steps.back().waited_ns = n.waited_ns;
+}
+
 // Not a number, or more than any event can cost: analyses would count with it.
 void LaneRows::note(const format::CostNote& n) {
   if (n.ns >= 0 && n.ns <= kMaxCostNs) {

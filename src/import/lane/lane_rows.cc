@@ -32,6 +32,8 @@ int64_t as_time(uint64_t ticks) { return static_cast<int64_t>(ticks); }
 uint64_t as_ticks(int64_t time) { return static_cast<uint64_t>(time); }
 constexpr int64_t kStillOpen = INT64_MIN;
 
+int32_t line_number(int64_t number) { return number <= 0 || number > INT32_MAX ? -1 : static_cast<int32_t>(number); }
+
 }  // namespace
 
 LaneRows::LaneRows(RawTrace& raw)
@@ -237,9 +239,13 @@ void LaneRows::end_slice(Thread& t, format::ScopeGroup group, uint64_t ticks) {
 
 void LaneRows::attribute(Thread& t, const format::EventRecord& r) {
   if (t.last_slice == kNoRow) return;
-  const RawHostSlice& slice = part_.host_slices[t.last_slice];
+  RawHostSlice& slice = part_.host_slices[t.last_slice];
   if (is_call(slice.kind)) {
     if (r.attribute == format::Attribute::kCorrelation) part_.call_details[slice.detail].correlation = r.number;
+    return;
+  }
+  if (slice.kind == HostKind::kPython && r.attribute == format::Attribute::kCallLine) {
+    slice.call_line = line_number(r.number);
     return;
   }
   if (!has_op(slice.kind)) return;
@@ -270,6 +276,7 @@ void LaneRows::attribute(Thread& t, const format::EventRecord& r) {
       }
       break;
     case format::Attribute::kCorrelation:
+    case format::Attribute::kCallLine:
     case format::Attribute::kFile: break;
   }
 }

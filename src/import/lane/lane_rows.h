@@ -67,6 +67,7 @@ class LaneRows {
   void note(const format::OptionNote& n);
   void note(const format::MetadataNote& n);
   void note(const format::StepNote& n);
+  void note(const format::StepThreadNote& n);
   void note(const format::CostNote& n);
   void note(const format::LossNote& n);
   void note(const format::StoppedNote& n);

@@ -4,9 +4,11 @@
 #include <cstdio>
 
 #include "format/chunk.h"
+#include "import/decompress.h"
 #include "import/json/read_json.h"
 #include "import/lane/lane_rows.h"
 #include "import/lane/light_rows.h"
+#include "import/lane/table_rows.h"
 #include "import/metadata.h"
 #include "import/whole.h"
 
@@ -22,17 +24,19 @@ Result<RawTrace> read_lane(std::string_view file, const std::string& name, uint6
   raw.info.origin = Origin::kFirelane;
   LaneRows rows(raw);
   std::string converted;  // a trace of another recorder, as JSON
+  RawPool table_pool;     // and what JSON has no form for
+  RawPart table_part;
   format::Chunk chunk;
   while (reader.next(chunk)) {
-    if (reader.content_bytes() > max_content_bytes) {
-      return Error{name + ": unpacks to more than " + std::to_string(max_content_bytes) + " bytes; is this a trace?"};
-    }
+    const std::string bomb = refuse_bomb(file.size(), reader.content_bytes(), max_content_bytes);
+    if (!bomb.empty()) return Error{name + ": " + bomb};
     switch (chunk.kind) {
       case format::ChunkKind::kNotes: rows.add_notes(chunk.payload); break;
       case format::ChunkKind::kEvents: rows.add_events(chunk.payload); break;
       case format::ChunkKind::kDevice: rows.add_device(chunk.payload); break;
       case format::ChunkKind::kIndex: break;
       case format::ChunkKind::kTrace: converted.append(chunk.payload); break;
+      case format::ChunkKind::kTable: add_table_rows(chunk.payload, table_pool, table_part); break;
       default: ++raw.losses[Stat::kLaneUnknownChunk];
     }
   }
@@ -42,6 +46,9 @@ Result<RawTrace> read_lane(std::string_view file, const std::string& name, uint6
     other.losses[Stat::kLaneChunkDamaged] += reader.damaged_chunks();
     if (reader.cut_off() || !reader.clean_end()) other.losses[Stat::kTruncated] = 1;
     other.info.content_bytes = reader.content_bytes();
+    table_part.pool = static_cast<uint32_t>(other.pools.size());
+    other.pools.push_back(std::move(table_pool));
+    other.parts.push_back(std::move(table_part));
     return other;
   }
 

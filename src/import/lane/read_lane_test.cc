@@ -143,7 +143,10 @@ std::string text_of(const Model& m) {
   for (size_t i = 0; i < m.timed_steps.size(); ++i) {
     line("step " + std::to_string(m.timed_steps.number[i]) + " disturbance " +
          std::to_string(static_cast<int>(m.timed_steps.disturbance[i])) + " " +
-         std::to_string(m.timed_steps.start_ns[i]) + "+" + std::to_string(m.timed_steps.duration_ns[i]));
+         std::to_string(m.timed_steps.start_ns[i]) + "+" + std::to_string(m.timed_steps.duration_ns[i]) +
+         (m.timed_steps.ran_ns[i] == kNoNumber ? ""
+                                               : " ran " + std::to_string(m.timed_steps.ran_ns[i]) + " waited " +
+                                                     std::to_string(m.timed_steps.waited_ns[i])));
   }
   for (size_t i = 0; i < kStatCount; ++i) {
     if (m.losses.counts[i] > 0) line(std::string(kStats[i].name) + " " + std::to_string(m.losses.counts[i]));
@@ -289,6 +292,21 @@ TEST(ReadLane, an_overload_belongs_to_the_name_it_was_noted_for) {
   EXPECT_EQ(m.losses[Stat::kLaneChunkDamaged], 1u);
 }
 
+TEST(ReadLane, a_python_function_knows_the_line_that_called_it) {
+  LaneBuilder lane;
+  lane.events(1, {"f", "g"},
+              {StreamBuilder(0, 100)
+                   .begin(0, 1, format::Scope::kPythonFunction)
+                   .begin(1, 2, format::Scope::kPythonBuiltin)
+                   .number(format::Attribute::kCallLine, 12)
+                   .end(2, format::Record::kEndPython)
+                   .end(3, format::Record::kEndPython)});
+  const Model m = load(lane.stop(10).finish());
+  ASSERT_EQ(m.host_slices.size(), 2u);
+  EXPECT_LT(m.host_slices.call_line[0], 0);
+  EXPECT_EQ(m.host_slices.call_line[1], 12);
+}
+
 TEST(ReadLane, a_cost_that_no_event_can_have_is_damage) {
   std::string items;
   for (const double ns : {1.2e195, -1.0, std::numeric_limits<double>::quiet_NaN(), 90.0})
@@ -317,6 +335,30 @@ TEST(ReadLane, everything_that_version_one_has_reaches_the_model) {
   EXPECT_EQ(m.text(m.lanes.process_name[0]), "python3");
   ASSERT_EQ(m.steps.size(), 1u);
   EXPECT_EQ(m.steps.number[0], 4);
+}
+
+TEST(ReadLane, what_the_thread_of_a_step_did_stands_with_the_step_before_it) {
+  LaneBuilder lane;
+  std::string items;
+  format::NotesWriter notes(items);
+  notes.step(3, format::StepPhase::kUnrecorded, kStart - 2000, 1800);
+  notes.step(4, format::StepPhase::kRecorded, kStart, 2000);
+  notes.step_thread(700, 200);
+  lane.chunk(format::ChunkKind::kNotes, items);
+  lane.stop(2000);
+  const Model m = load(lane.finish());
+  const std::string text = text_of(m);
+  const size_t third = text.find("step 3 disturbance 0");
+  const size_t fourth = text.find("step 4 disturbance 2");
+  ASSERT_NE(fourth, std::string::npos) << text;
+  EXPECT_NE(text.find("ran 700 waited 200", fourth), std::string::npos) << text;
+  EXPECT_EQ(text.substr(third, fourth - third).find("ran"), std::string::npos) << text;
+  std::string lost;
+  format::NotesWriter(lost).step_thread(700, 200);
+  LaneBuilder damaged;
+  damaged.chunk(format::ChunkKind::kNotes, lost);
+  damaged.stop(2000);
+  EXPECT_EQ(load(damaged.finish()).losses[Stat::kLaneChunkDamaged], 1u) << "of no step";
 }
 
 // UPDATE=1 writes the file; only ever when version 1 is not yet released.

@@ -84,6 +84,9 @@ class RocprofJson {
     if (root[kRoot].get(tools) == simdjson::SUCCESS) {
       each_object(tools, [&](const dom::object& tool) { read_tool(tool); });
     }
+    if (rows_.empty() && raw_.losses[Stat::kTruncated] > 0) {
+      return Error{request.name + ": JSON of rocprofv3 that ends before its events; copy the file again"};
+    }
     if (rows_.empty()) {
       return Error{request.name + ": JSON of rocprofv3 without events; record with --kernel-trace or --sys-trace"};
     }

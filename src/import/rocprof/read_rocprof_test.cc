@@ -74,6 +74,7 @@ TEST(Rocprof, any_cut_of_json_is_one_line_or_a_part) {
       continue;
     }
     EXPECT_LT(size, first_record) << loaded.error().message;
+    EXPECT_EQ(loaded.error().message.find("--sys-trace"), std::string::npos) << "recorded it was";
     EXPECT_EQ(loaded.error().message.find('\n'), std::string::npos) << size;
   }
 }

@@ -44,7 +44,7 @@ Result<std::shared_ptr<ByteSource>> in_memory(ByteSource& source, const ReadRequ
 
 // The value itself, and then its type and number: half the work of asking the statement for each. The connection is
 // opened without mutexes, so that its values may be used like this.
-int64_t SqlRow::integer(int column) const {
+int64_t SqlRow::asked_integer(int column) const {
   sqlite3_value* const value = sqlite3_column_value(statement_, column);
   const int type = sqlite3_value_type(value);
   if (type == SQLITE_INTEGER) return sqlite3_value_int64(value);
@@ -54,20 +54,23 @@ int64_t SqlRow::integer(int column) const {
 }
 
 double SqlRow::real(int column) const {
+  if (values_ != nullptr) return values_[column].real();
   const int type = sqlite3_column_type(statement_, column);
   const bool is_number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
   return is_number ? sqlite3_column_double(statement_, column) : std::numeric_limits<double>::quiet_NaN();
 }
 
 std::string_view SqlRow::text(int column) const {
+  if (values_ != nullptr) return values_[column].text();
   sqlite3_value* const value = sqlite3_column_value(statement_, column);
   if (sqlite3_value_type(value) != SQLITE_TEXT) return {};
   const auto* const text = reinterpret_cast<const char*>(sqlite3_value_text(value));
   return text == nullptr ? std::string_view{} : std::string_view(text, static_cast<size_t>(sqlite3_value_bytes(value)));
 }
 
-bool SqlRow::is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
-bool SqlRow::is_integer(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_INTEGER; }
+bool SqlRow::is_null(int column) const {
+  return values_ != nullptr ? values_[column].is_null() : sqlite3_column_type(statement_, column) == SQLITE_NULL;
+}
 
 Result<std::unique_ptr<SqlDatabase>> SqlDatabase::open(std::shared_ptr<ByteSource> source, const ReadRequest& request) {
   std::unique_ptr<SqlDatabase> database(new SqlDatabase());
@@ -75,6 +78,8 @@ Result<std::unique_ptr<SqlDatabase>> SqlDatabase::open(std::shared_ptr<ByteSourc
     FL_TRY(source, in_memory(*source, request));
   }
   database->bytes_ = source->total_bytes();
+  database->source_ = source;
+  database->pages_ = TablePages::open(source);
   database->vfs_name_ = register_source(std::move(source), database->bytes_);
   database->owns_vfs_ = true;
   if (!database->connect()) return Error{request.name + ": not a readable SQLite database"};
@@ -108,6 +113,8 @@ std::unique_ptr<SqlDatabase> SqlDatabase::connect_again() const {
   other->vfs_name_ = vfs_name_;
   other->bytes_ = bytes_;
   other->tables_ = tables_;
+  other->source_ = source_;
+  other->pages_ = TablePages::open(source_);
   return other->connect() ? std::move(other) : nullptr;
 }
 
@@ -117,31 +124,51 @@ SqlDatabase::~SqlDatabase() {
 }
 
 void SqlDatabase::read_schema(LossCounts&) {
-  std::vector<std::string> names;
+  std::vector<std::pair<std::string, int64_t>> names;
   const Statement list =
       prepare(handle_,
-              "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' "
+              "SELECT name, rootpage FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' "
               "ORDER BY name");
   while (list && names.size() < kMaxTables && sqlite3_step(list.get()) == SQLITE_ROW) {
-    names.emplace_back(SqlRow(list.get()).text(0));
+    const SqlRow row(list.get());
+    names.emplace_back(row.text(0), row.integer(1));
   }
-  for (const std::string& name : names) {
-    const Statement columns = prepare(handle_, "PRAGMA table_info(" + identifier(name) + ")");
-    std::vector<std::string>& out = tables_[name];
-    while (columns && sqlite3_step(columns.get()) == SQLITE_ROW) out.emplace_back(SqlRow(columns.get()).text(1));
+  for (const auto& [name, root] : names) {
+    Table& out = tables_[name];
+    bool is_plain = root > 0 && root <= UINT32_MAX;
+    // cid, name, type, notnull, dflt_value, pk, hidden
+    const Statement columns = prepare(handle_, "PRAGMA table_xinfo(" + identifier(name) + ")");
+    while (columns && sqlite3_step(columns.get()) == SQLITE_ROW) {
+      const SqlRow row(columns.get());
+      if (row.integer(6) != 0) is_plain = false;  // generated: stored or not, it is not counted alike
+      const std::string_view type = row.text(2);
+      const bool is_integer = type.size() == 7 && sqlite3_strnicmp(type.data(), "INTEGER", 7) == 0;
+      out.columns.push_back({.name = std::string(row.text(1)),
+                             .may_be_row_id = is_integer && row.integer(5) > 0,
+                             .has_default = !row.is_null(4)});
+    }
+    if (is_plain && pages_ && pages_->is_table(static_cast<uint32_t>(root))) out.root = static_cast<uint32_t>(root);
   }
 }
 
 bool SqlDatabase::has_table(std::string_view table) const { return tables_.contains(std::string(table)); }
 
-bool SqlDatabase::has_column(std::string_view table, std::string_view column) const {
+const SqlDatabase::Column* SqlDatabase::find_column(std::string_view table, std::string_view column) const {
   const auto found = tables_.find(std::string(table));
-  return found != tables_.end() && std::find(found->second.begin(), found->second.end(), column) != found->second.end();
+  if (found == tables_.end()) return nullptr;
+  for (const Column& each : found->second.columns) {
+    if (each.name == column) return &each;
+  }
+  return nullptr;
+}
+
+bool SqlDatabase::has_column(std::string_view table, std::string_view column) const {
+  return find_column(table, column) != nullptr;
 }
 
 std::vector<std::string> SqlDatabase::tables_with_prefix(std::string_view prefix) const {
   std::vector<std::string> out;
-  for (const auto& [name, columns] : tables_) {
+  for (const auto& [name, table] : tables_) {
     if (name.starts_with(prefix)) out.push_back(name);
   }
   std::sort(out.begin(), out.end());
@@ -150,7 +177,8 @@ std::vector<std::string> SqlDatabase::tables_with_prefix(std::string_view prefix
 
 void SqlDatabase::scan(std::string_view table, const std::vector<std::string_view>& columns, LossCounts& losses,
                        const std::function<void(const SqlRow&)>& visit) {
-  if (!has_table(table)) {
+  const auto found = tables_.find(std::string(table));
+  if (found == tables_.end()) {
     ++losses[Stat::kTableMissing];
     return;
   }
@@ -160,6 +188,7 @@ void SqlDatabase::scan(std::string_view table, const std::vector<std::string_vie
     if (!present) ++losses[Stat::kColumnMissing];
     sql += (sql.empty() ? "SELECT " : ", ") + (present ? identifier(column) : std::string("NULL"));
   }
+  if (scan_pages(found->second, columns, losses, visit)) return;
   const Statement statement = prepare(handle_, sql + " FROM " + identifier(table));
   if (!statement) {
     ++losses[Stat::kDatabaseDamaged];
@@ -169,6 +198,29 @@ void SqlDatabase::scan(std::string_view table, const std::vector<std::string_vie
   int state = SQLITE_ROW;
   while ((state = sqlite3_step(statement.get())) == SQLITE_ROW) visit(row);
   if (state != SQLITE_DONE) ++losses[Stat::kDatabaseDamaged];
+}
+
+bool SqlDatabase::scan_pages(const Table& table, const std::vector<std::string_view>& columns, LossCounts& losses,
+                             const std::function<void(const SqlRow&)>& visit) {
+  if (table.root == 0 || !pages_) return false;
+  std::vector<TablePages::Wanted> wanted;
+  for (const std::string_view name : columns) {
+    TablePages::Wanted each;
+    for (size_t i = 0; i < table.columns.size(); ++i) {
+      const Column& column = table.columns[i];
+      if (column.name != name) continue;
+      if (column.has_default) return false;  // which rows from before the column have
+      each = {.column = static_cast<int>(i), .may_be_row_id = column.may_be_row_id};
+    }
+    // A column that is asked for twice has one place.
+    for (const TablePages::Wanted& other : wanted) {
+      if (each.column >= 0 && other.column == each.column) return false;
+    }
+    wanted.push_back(each);
+  }
+  if (!pages_->scan(table.root, wanted, [&](const StoredValue* values) { visit(SqlRow(values)); }))
+    ++losses[Stat::kDatabaseDamaged];
+  return true;
 }
 
 int64_t SqlDatabase::first_integer(std::string_view table, std::string_view column) {

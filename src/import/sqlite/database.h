@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "import/byte_source.h"
 #include "import/reader.h"
+#include "import/sqlite/table_pages.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -25,15 +26,18 @@ namespace firelane::importer {
 class SqlRow {
  public:
   explicit SqlRow(sqlite3_stmt* statement) : statement_(statement) {}
+  explicit SqlRow(const StoredValue* values) : values_(values) {}
   // kNoNumber for NULL and for what is no number.
-  int64_t integer(int column) const;
+  int64_t integer(int column) const { return values_ != nullptr ? values_[column].integer() : asked_integer(column); }
   double real(int column) const;            // NaN for the same
   std::string_view text(int column) const;  // "" for NULL and for what is no text; until the next row
   bool is_null(int column) const;
-  bool is_integer(int column) const;
 
  private:
-  sqlite3_stmt* statement_;
+  int64_t asked_integer(int column) const;
+
+  sqlite3_stmt* statement_ = nullptr;
+  const StoredValue* values_ = nullptr;
 };
 
 class SqlDatabase {
@@ -70,11 +74,27 @@ class SqlDatabase {
   bool connect();
   void read_schema(LossCounts& losses);
 
+  struct Column {
+    std::string name;
+    bool may_be_row_id = false;
+    bool has_default = false;
+  };
+  struct Table {
+    std::vector<Column> columns;
+    uint32_t root = 0;  // its first page; 0: only SQLite can read it
+  };
+  const Column* find_column(std::string_view table, std::string_view column) const;
+  // False when the table has to be asked of SQLite; the damage is counted.
+  bool scan_pages(const Table& table, const std::vector<std::string_view>& columns, LossCounts& losses,
+                  const std::function<void(const SqlRow&)>& visit);
+
   sqlite3* handle_ = nullptr;
+  std::shared_ptr<const ByteSource> source_;
+  std::unique_ptr<TablePages> pages_;  // null: SQLite reads all tables
   std::string vfs_name_;
   bool owns_vfs_ = false;
   uint64_t bytes_ = 0;
-  std::unordered_map<std::string, std::vector<std::string>> tables_;  // name -> columns
+  std::unordered_map<std::string, Table> tables_;  // by name
 };
 
 }  // namespace firelane::importer

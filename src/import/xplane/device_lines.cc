@@ -115,6 +115,25 @@ DeviceKind op_kind(std::string_view category, std::string_view name, LineKind li
   return DeviceKind::kKernel;
 }
 
+// "%copy-start.2 = (f32[8]{0:T(128)}, f32[8]{0:T(128)S(5)}, u32[]) copy-start(...)": to, from. S(5) is the memory of
+// the host.
+CopyDirection copy_direction(std::string_view name) {
+  const size_t open = name.find(" = (");
+  if (open == std::string_view::npos || name.find(" copy-start(") == std::string_view::npos) {
+    return CopyDirection::kUnknown;
+  }
+  const std::string_view shapes = name.substr(open + 4);
+  const size_t first = shapes.find('}');
+  if (first == std::string_view::npos) return CopyDirection::kUnknown;
+  const size_t second = shapes.find('}', first + 1);
+  if (second == std::string_view::npos) return CopyDirection::kUnknown;
+  const auto is_host = [](std::string_view shape) { return shape.find("S(5)") != std::string_view::npos; };
+  const bool to_host = is_host(shapes.substr(0, first));
+  const bool from_host = is_host(shapes.substr(first, second - first));
+  if (to_host && from_host) return CopyDirection::kUnknown;
+  return to_host ? CopyDirection::kDtoH : from_host ? CopyDirection::kHtoD : CopyDirection::kDtoD;
+}
+
 DeviceKind stream_kind(std::string_view name, std::string_view line) {
   if (name.starts_with("Memcpy") || name.starts_with("memcpy") || name.starts_with("CopyDevice"))
     return DeviceKind::kCopy;

@@ -36,6 +36,11 @@ constexpr std::array kKeys = {
     KeyName{"compute_cap_major", StatKey::kMajor},
     KeyName{"compute_cap_minor", StatKey::kMinor},
     KeyName{"profile_start_time", StatKey::kProfileStart},
+    KeyName{"allocator_name", StatKey::kAllocator},
+    KeyName{"index_on_host", StatKey::kDeviceIndex},
+    KeyName{"bytes_allocated", StatKey::kInUse},
+    KeyName{"allocation_bytes", StatKey::kAllocationBytes},
+    KeyName{"addr", StatKey::kAddress},
 };
 
 constexpr int64_t kSmallKeys = 1024;
@@ -134,6 +139,9 @@ void Names::read_event(std::string_view bytes, LossCounts& losses) {
   const std::string_view category = pool_.strings.view(out.category);
   out.kind = op_kind(category, name, LineKind::kOps);
   out.async_kind = op_kind(category, name, LineKind::kAsyncOps);
+  out.is_start = (category.empty() ? name : category).find("-start") != std::string_view::npos;
+  out.direction = copy_direction(name);
+  out.memory = memory_mark(name);
   const std::string collective(collective_name(category, name));
   out.collective = pool_.strings.intern(collective);
   events_[id] = out;
@@ -189,11 +197,10 @@ HostLook host_look(std::string_view name, bool is_hlo, RawPool& pool) {
   if (name.starts_with('$')) {  // "$file.py:12 function"
     return {.kind = HostKind::kPython, .category = pool.strings.intern("python_function")};
   }
-  const bool is_op = is_hlo || name.starts_with("PjitFunction(") || name.starts_with("aten::");
-  const bool is_internal = !is_op && name.find("::") != std::string_view::npos;
-  return {.kind = is_internal ? HostKind::kOther
-                  : is_op     ? HostKind::kOp
-                              : HostKind::kAnnotation,
+  // What a framework's own code marks ("PjRtClient::Execute") is an operator as PjitFunction(f) is: what it did is
+  // known.
+  const bool is_op = is_hlo || name.starts_with("PjitFunction(") || name.find("::") != std::string_view::npos;
+  return {.kind = is_op ? HostKind::kOp : HostKind::kAnnotation,
           .category = pool.strings.intern(is_op ? "cpu_op" : "TraceMe")};
 }
 

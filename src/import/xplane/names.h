@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "import/xplane/allocations.h"
 #include "import/xplane/wire.h"
 #include "model/raw.h"
 
@@ -34,6 +35,11 @@ enum class StatKey : uint8_t {
   kMajor,
   kMinor,
   kProfileStart,
+  kAllocator,
+  kDeviceIndex,
+  kInUse,
+  kAllocationBytes,
+  kAddress,
 };
 
 struct StatValue {
@@ -60,6 +66,9 @@ struct EventName {
   StringId program{};
   int64_t flops = kNoNumber;
   int64_t bytes = kNoNumber;
+  CopyDirection direction = CopyDirection::kUnknown;
+  MemoryMark memory = MemoryMark::kNone;
+  bool is_start = false;  // it only begins an asynchronous op, to which FLOPs and bytes belong
   // What it is on a line of ops and on one of asynchronous ops; a collective's name.
   DeviceKind kind = DeviceKind::kKernel;
   DeviceKind async_kind = DeviceKind::kKernel;

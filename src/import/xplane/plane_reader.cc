@@ -4,6 +4,7 @@
 #include <charconv>
 #include <string>
 
+#include "import/xplane/host_threads.h"
 #include "import/xplane/wire.h"
 
 namespace firelane::importer::xplane {
@@ -51,6 +52,7 @@ void PlaneReader::read(std::string_view plane) {
     facts_.has_tpu = facts_.has_tpu || name.starts_with("/device:TPU");
     read_device_facts(plane, name);
   }
+  const size_t first_slice = part_.host_slices.size();
   each_field(plane, part_.losses, [&](Message& field) {
     if (field.tag() == kPlaneStats && name == "Task Environment") {
       const StatValue value = names_.stat(bytes_or_none(field), part_.losses);
@@ -65,6 +67,10 @@ void PlaneReader::read(std::string_view plane) {
       read_host_line(bytes, name);
     }
   });
+  if (device >= 0) return;
+  find_hlo_ranges(part_, first_slice, hlo_ops_, pool_.strings.intern("cpu_op"));
+  join_host_threads(part_, first_slice);
+  allocations_.finish(part_);
 }
 
 void PlaneReader::read_device_facts(std::string_view plane, std::string_view name) {
@@ -254,8 +260,8 @@ void PlaneReader::add_plain_work(const EventName& name, RawPlainWork& work) {
   if (work.kind == DeviceKind::kKernel) {
     if (name.kernel == kNoRow) {
       name.kernel = static_cast<Row>(part_.kernel_details.size());
-      part_.kernel_details.push_back({.flops = name.flops,
-                                      .bytes_accessed = name.bytes,
+      part_.kernel_details.push_back({.flops = name.is_start ? kNoNumber : name.flops,
+                                      .bytes_accessed = name.is_start ? kNoNumber : name.bytes,
                                       .op_category = name.category,
                                       .op_name = name.op_name,
                                       .program = name.program});
@@ -263,7 +269,7 @@ void PlaneReader::add_plain_work(const EventName& name, RawPlainWork& work) {
     part_.kernel_order.push_back(name.kernel);
     work.detail = static_cast<Row>(part_.kernel_order.size() - 1);
   } else if (work.kind == DeviceKind::kCopy) {
-    part_.copy_details.push_back({.bytes = name.bytes, .direction = CopyDirection::kUnknown});
+    part_.copy_details.push_back({.bytes = name.bytes, .direction = name.direction});
     work.detail = static_cast<Row>(part_.copy_details.size() - 1);
   } else if (work.kind == DeviceKind::kCollective) {
     part_.comm_details.push_back(
@@ -355,6 +361,7 @@ void PlaneReader::read_host_line(std::string_view bytes, std::string_view plane)
          .text = pool_.strings.intern(place_.host == 0 ? "host" : "host " + std::to_string(place_.host))});
   }
   each_event(bytes, line, [&](const EventName& name, int64_t start_ns, int64_t duration_ns) {
+    if (name.memory != MemoryMark::kNone) return add_memory_mark(name.memory, lane, start_ns);
     RawHostSlice slice{
         .start_ns = start_ns, .duration_ns = duration_ns, .lane = lane, .name = name.name, .kind = HostKind::kOther};
     int64_t correlation_id = kNoNumber;
@@ -364,13 +371,42 @@ void PlaneReader::read_host_line(std::string_view bytes, std::string_view plane)
       const StatValue value = names_.stat(bytes_of_stat, part_.losses);
       if (value.key == StatKey::kCorrelation) correlation_id = correlation(value.number);
       if (value.key == StatKey::kStepNumber) step = value.number;
-      if (value.key == StatKey::kHloOp) is_hlo = true;
+      if (value.key != StatKey::kHloOp) continue;
+      is_hlo = true;
+      if (!value.text.empty()) hlo_ops_.insert(pool_.strings.intern(value.text));
     }
     if (step != kNoNumber && step >= 0)
       facts_.steps.add_marked({.start_ns = start_ns, .duration_ns = duration_ns, .number = step});
     classify(name, correlation_id, is_hlo, slice);
     part_.host_slices.push_back(slice);
   });
+}
+
+void PlaneReader::add_memory_mark(MemoryMark mark, LaneId lane, int64_t time_ns) {
+  constexpr int32_t kCuda = 1, kXla = 9;  // c10::DeviceType
+  RawMemory row{.time_ns = time_ns, .bytes = kNoNumber};
+  row.lane = lane;
+  row.kind = mark == MemoryMark::kAllocation ? MemoryEventKind::kAlloc : MemoryEventKind::kFree;
+  row.device_type = 0;
+  row.device = -1;
+  for (const std::string_view bytes : stats_) {
+    const StatValue value = names_.stat(bytes, part_.losses);
+    int32_t device = -1;
+    switch (value.key) {
+      case StatKey::kAllocator: device = allocator_device(value.text); break;
+      case StatKey::kDeviceIndex:
+        device = value.number >= 0 && value.number < 65536 ? static_cast<int32_t>(value.number) : -1;
+        break;
+      case StatKey::kInUse: row.total_allocated_bytes = value.number; break;
+      case StatKey::kAllocationBytes: row.bytes = value.number; break;
+      case StatKey::kAddress: row.address = static_cast<uint64_t>(value.number); break;
+      default: break;
+    }
+    if (device < 0) continue;
+    row.device = place_.first_device + device;
+    row.device_type = value.key == StatKey::kAllocator ? kCuda : kXla;
+  }
+  allocations_.add(row);
 }
 
 // What a host's event is, by its name.

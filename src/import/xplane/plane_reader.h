@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
+#include "import/xplane/allocations.h"
 #include "import/xplane/device_lines.h"
 #include "import/xplane/names.h"
 #include "import/xplane/steps.h"
@@ -67,6 +69,7 @@ class PlaneReader {
   int64_t correlation(int64_t id) const;
 
   void read_host_line(std::string_view bytes, std::string_view plane);
+  void add_memory_mark(MemoryMark mark, LaneId lane, int64_t time_ns);
   void classify(const EventName& name, int64_t correlation_id, bool is_hlo, RawHostSlice& slice);
 
   RawPool& pool_;
@@ -75,10 +78,12 @@ class PlaneReader {
   PlaneFacts& facts_;
   Names names_{pool_};
   EventName no_name_;
-  std::vector<std::string_view> stats_;  // of the event that is being read
-  int32_t device_ = -1;                  // of the plane
-  int32_t line_ = 0;                     // how many were begun
-  Row blank_op_ = kNoRow;                // of op_details: what marks of the user have
+  std::vector<std::string_view> stats_;   // of the event that is being read
+  int32_t device_ = -1;                   // of the plane
+  int32_t line_ = 0;                      // how many were begun
+  Row blank_op_ = kNoRow;                 // of op_details: what marks of the user have
+  std::unordered_set<StringId> hlo_ops_;  // that calls of the host were made for
+  Allocations allocations_;
   std::optional<Span> run_;
   StringId run_program_{};
   StringId run_first_op_{};

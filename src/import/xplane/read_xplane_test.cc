@@ -5,79 +5,17 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <protozero/pbf_writer.hpp>
 #include <sstream>
 
 #include "import/samples_for_tests.h"
 #include "import/testing.h"
+#include "import/xplane/testing.h"
 #include "model/same.h"
 
 namespace firelane::importer {
 namespace {
 
-using Writer = protozero::pbf_writer;
-
-// ---- a small file, made field by field
-
-std::string entry(int64_t id, const std::string& value) {
-  std::string out;
-  Writer map(out);
-  map.add_int64(1, id);
-  map.add_message(2, value);
-  return out;
-}
-std::string named(int64_t id, const std::string& name) {
-  std::string out;
-  Writer meta(out);
-  meta.add_int64(1, id);
-  meta.add_string(2, name);
-  return entry(id, out);
-}
-std::string stat(int64_t name, int64_t number) {
-  std::string out;
-  Writer writer(out);
-  writer.add_int64(1, name);
-  writer.add_int64(4, number);
-  return out;
-}
-std::string stat(int64_t name, const std::string& text) {
-  std::string out;
-  Writer writer(out);
-  writer.add_int64(1, name);
-  writer.add_string(5, text);
-  return out;
-}
-std::string event(int64_t name, int64_t offset_ps, int64_t duration_ps, const std::vector<std::string>& stats = {}) {
-  std::string out;
-  Writer writer(out);
-  writer.add_int64(1, name);
-  writer.add_int64(2, offset_ps);
-  writer.add_int64(3, duration_ps);
-  for (const std::string& each : stats) writer.add_message(4, each);
-  return out;
-}
-std::string line(int64_t id, const std::string& name, const std::vector<std::string>& events) {
-  std::string out;
-  Writer writer(out);
-  writer.add_int64(1, id);
-  writer.add_string(2, name);
-  writer.add_int64(3, 1000);
-  for (const std::string& each : events) writer.add_message(4, each);
-  return out;
-}
-
-// An op on a TPU with its category, FLOPs and bytes.
-std::string op(int64_t id, const std::string& name, const std::string& category, int64_t flops, int64_t bytes) {
-  std::string out;
-  Writer meta(out);
-  meta.add_int64(1, id);
-  meta.add_string(2, "%" + name + " = f32[8]{0} ...");
-  meta.add_string(4, name);
-  meta.add_message(5, stat(1, category));
-  meta.add_message(5, stat(2, flops));
-  meta.add_message(5, stat(3, bytes));
-  return entry(id, out);
-}
+using namespace xplane_testing;  // NOLINT(google-build-using-namespace): the words of these tests
 
 std::string tpu_plane() {
   std::string out;
@@ -217,7 +155,7 @@ TEST(XPlane, hosts_have_calls_python_and_functions) {
   EXPECT_EQ(kinds.at("PjitFunction(train)"), HostKind::kOp);
   EXPECT_EQ(kinds.at("hipModuleLaunchKernel"), HostKind::kRuntime);
   EXPECT_EQ(kinds.at("$train.py:12 loss"), HostKind::kPython);
-  EXPECT_EQ(kinds.at("Client::Execute"), HostKind::kOther);
+  EXPECT_EQ(kinds.at("Client::Execute"), HostKind::kOp);
 }
 
 TEST(XPlane, without_a_line_of_steps_runs_of_the_largest_program_are_steps) {
@@ -404,7 +342,9 @@ TEST(XPlane, the_tpu_sample_gives_every_event) {
   for (const auto& [name, sums] : decoded.lines)
     (name.starts_with("/device") ? device_events : host_events) += sums.first;
   EXPECT_EQ(static_cast<int64_t>(m.device_slices.size()), device_events);
-  EXPECT_EQ(static_cast<int64_t>(m.host_slices.size()), host_events + static_cast<int64_t>(m.steps.size()));
+  EXPECT_EQ(static_cast<int64_t>(m.host_slices.size() + m.memory_events.size()),
+            host_events + static_cast<int64_t>(m.steps.size()))
+      << "allocations are no ranges";
   std::map<std::string, std::pair<int64_t, int64_t>> mine;
   for (Row row = 0; row < m.device_slices.size(); ++row) {
     const auto lane = static_cast<size_t>(m.device_slices.lane[row]);

@@ -224,6 +224,7 @@ void Session::add_steps(const std::vector<StepSample>& steps) noexcept {
     format::NotesWriter notes(items);
     for (const StepSample& s : steps) {
       notes.step(s.number, s.phase, s.start_ticks, s.duration_ticks, s.device_ns);
+      if (s.thread.ran_ns >= 0) notes.step_thread(s.thread.ran_ns, s.thread.waited_ns);
     }
     if (!impl_->add_items(items)) add_loss("times of steps: too many to be written", steps.size());
   } catch (const std::exception&) {

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <thread>
@@ -318,6 +319,31 @@ TEST(Session, steps_are_timed_whether_recorded_or_not) {
   EXPECT_EQ(steps[1].phase, format::StepPhase::kRecorded);
   EXPECT_EQ(steps[0].start_ticks + steps[0].duration_ticks, steps[1].start_ticks);
   EXPECT_TRUE(timer.samples().empty());
+}
+
+TEST(Session, a_step_says_how_long_its_thread_ran_unless_the_thread_changed_meanwhile) {
+  if (ThreadTimesReader().read().ran_ns < 0) GTEST_SKIP() << "this system does not say";
+  const auto ran_ns = [] {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  };
+  StepTimer timer;
+  timer.step(0, format::StepPhase::kUnrecorded);
+  constexpr int64_t kRanNs = 60'000'000;  // several ticks of any scheduler
+  for (const int64_t until = ran_ns() + kRanNs; ran_ns() < until;) {
+  }
+  std::thread([&] { timer.step(1, format::StepPhase::kUnrecorded); }).join();
+  timer.step(2, format::StepPhase::kUnrecorded);
+  for (const int64_t until = ran_ns() + kRanNs; ran_ns() < until;) {
+  }
+  timer.finish();
+  const std::vector<StepSample> steps = timer.take();
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_LT(steps[0].thread.ran_ns, 0);
+  EXPECT_LT(steps[1].thread.ran_ns, 0);
+  EXPECT_GT(steps[2].thread.ran_ns, kRanNs / 2);
+  EXPECT_GE(steps[2].thread.waited_ns, 0);
 }
 
 TEST(Session, the_cost_of_each_kind_of_event_is_measured) {

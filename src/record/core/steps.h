@@ -1,5 +1,5 @@
-// The true step time: steps that are not recorded are timed too, at the cost of one clock
-// reading each, so that every verdict can describe the program as it runs without the recorder.
+// The true step time: steps that are not recorded are timed too, at the cost of one clock reading and one look at the
+// thread's times each, so that every verdict can describe the program as it runs without the recorder.
 //
 //   StepTimer timer;                       // lives as long as the profiler object
 //   timer.step(12, StepPhase::kUnrecorded);  // step 12 begins now; the one before ends
@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "format/layout.h"
+#include "record/core/thread_times.h"
 
 namespace firelane::record {
 
@@ -21,6 +22,7 @@ struct StepSample {
   uint64_t start_ticks = 0;
   uint64_t duration_ticks = 0;
   int64_t device_ns = -1;  // between its ends on the GPU's stream; -1 unknown
+  ThreadTimes thread;      // of the thread that trains, during the step
 };
 
 // Not thread-safe: step() is called by the thread that trains. Keeps the newest kMaxSamples.
@@ -45,6 +47,8 @@ class StepTimer {
  private:
   std::vector<StepSample> samples_;
   StepSample current_;
+  ThreadTimesReader reader_;
+  ThreadTimes began_;  // as the current step began
   bool running_ = false;
 };
 

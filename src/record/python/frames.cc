@@ -18,11 +18,35 @@ namespace {
 
 enum class Kind : uint8_t { kPython, kC, kGc };
 
+// The lines of calls that were made before: a line table has to be read from its begin.
+class KnownLines {
+ public:
+  // 0: not known. REQUIRES: the code lives until clear().
+  int64_t line_of(CallSite site) noexcept {
+    if (site.code == nullptr || site.offset < 0) return 0;
+    const auto address = reinterpret_cast<uintptr_t>(site.code);
+    Known& known = known_[mix_hash(address, static_cast<uint64_t>(site.offset)) % known_.size()];
+    if (known.code != site.code || known.offset != site.offset)
+      known = {.code = site.code, .offset = site.offset, .line = PyCode_Addr2Line(site.code, site.offset)};
+    return known.line;
+  }
+  void clear() noexcept { known_.fill({}); }
+
+ private:
+  struct Known {
+    const PyCodeObject* code = nullptr;
+    int offset = 0;
+    int line = 0;
+  };
+  std::array<Known, 1024> known_{};
+};
+
 // What this thread has opened and not closed. Beyond the array's depth, kinds are unknown and only counted.
 struct OpenFrames {
   uint64_t run = 0;
   size_t depth = 0;
   std::array<Kind, 2048> kinds{};
+  KnownLines lines;
 
   bool is_top(Kind kind) const noexcept { return depth > 0 && (depth > kinds.size() || kinds[depth - 1] == kind); }
 };
@@ -112,10 +136,11 @@ record::TextSlot slot_of_module(record::ThreadBuffer* b, const ModuleFrame& modu
   return slot != record::kNoSlot ? slot : b->define_key(kModuleFrameKey | module.id, module.name);
 }
 
-void begin_frame(PyCodeObject* code, const ModuleFrame* module) noexcept {
+void begin_frame(PyCodeObject* code, const ModuleFrame* module, int64_t call_line) noexcept {
   if (record::ThreadBuffer* b = record::recording_thread_for_begin()) {
     const record::TextSlot name = module != nullptr ? slot_of_module(b, *module) : slot_of(b, code);
     b->begin(now_ticks(), name, format::Scope::kPythonFunction);
+    if (call_line > 0) b->attribute(format::Attribute::kCallLine, call_line);
   }
 }
 
@@ -173,6 +198,7 @@ void close(OpenFrames& frames) noexcept {
 [[gnu::noinline]] void write_open_frames(OpenFrames& frames, PyFrameObject* frame, bool with_innermost) noexcept {
   std::array<PyCodeObject*, kMaxOldFrames> codes;
   std::array<const ModuleFrame*, kMaxOldFrames> modules;
+  std::array<int64_t, kMaxOldFrames> lines;  // that run now
   size_t count = 0;
   Py_XINCREF(frame);
   if (frame == nullptr) frame = PyThreadState_GetFrame(PyThreadState_Get());
@@ -181,6 +207,7 @@ void close(OpenFrames& frames) noexcept {
     if (!skip) {
       codes[count] = PyFrame_GetCode(frame);
       modules[count] = is_module_call(codes[count]) ? module_of_frame(frame) : nullptr;
+      lines[count] = frames.lines.line_of(site_of(frame));
       ++count;
     }
     skip = false;
@@ -189,9 +216,11 @@ void close(OpenFrames& frames) noexcept {
     frame = back;
   }
   Py_XDECREF(frame);
+  int64_t call_line = 0;
   while (count > 0) {
     PyCodeObject* code = codes[--count];
-    begin_frame(code, modules[count]);
+    begin_frame(code, modules[count], call_line);
+    call_line = lines[count];
     open(frames, Kind::kPython);
     Py_DECREF(code);
   }
@@ -207,6 +236,7 @@ inline OpenFrames* current(PyFrameObject* frame, bool with_innermost) noexcept {
   if (frames == nullptr) return nullptr;
   frames->run = g_frames_run;
   frames->depth = 0;
+  frames->lines.clear();
   write_open_frames(*frames, frame, with_innermost);
   return frames;
 }
@@ -228,6 +258,7 @@ void begin_frames_run() {
   std::sort(g_path_prefixes->begin(), g_path_prefixes->end(),
             [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
   begin_module_frames();
+  prepare_call_sites();
   g_is_on = true;
 }
 
@@ -247,7 +278,8 @@ void enter_python(PyCodeObject* code, PyFrameObject* frame) noexcept {
   if (frames == nullptr) return;
   if (is_optimizer_step(code) && record::is_recording()) [[unlikely]]
     note_optimizer(frame);
-  begin_frame(code, is_module_call(code) ? module_of_frame(frame) : nullptr);
+  const int64_t call_line = frames->lines.line_of(site_of_caller(frame));
+  begin_frame(code, is_module_call(code) ? module_of_frame(frame) : nullptr, call_line);
   open(*frames, Kind::kPython);
 }
 
@@ -258,12 +290,13 @@ void leave_python(PyFrameObject* frame) noexcept {
   if (frames->depth > 0) close(*frames);
 }
 
-void enter_c(PyObject* function, PyObject* first_argument, PyFrameObject* frame) noexcept {
+void enter_c(PyObject* function, PyObject* first_argument, PyFrameObject* frame, CallSite site) noexcept {
   OpenFrames* frames = current(frame, /*with_innermost=*/true);
   if (frames == nullptr) return;
   if (record::ThreadBuffer* b = record::recording_thread_for_begin()) {
     const record::TextSlot name = slot_of_function(b, function, first_argument);
     b->begin(now_ticks(), name, format::Scope::kPythonBuiltin);
+    if (const int64_t line = frames->lines.line_of(site); line > 0) b->attribute(format::Attribute::kCallLine, line);
   }
   open(*frames, Kind::kC);
 }

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "record/python/call_site.h"
+
 namespace firelane::python_hooks {
 
 // A new tracing run: threads write the frames that are open already before their first event.
@@ -18,7 +20,8 @@ void end_frames_run();
 // `frame`: the frame that calls, or is entered; for the walk on a thread's first event. May be null: asked for.
 void enter_python(PyCodeObject* code, PyFrameObject* frame) noexcept;
 void leave_python(PyFrameObject* frame) noexcept;
-void enter_c(PyObject* function, PyObject* first_argument, PyFrameObject* frame) noexcept;
+// `site`: of the call.
+void enter_c(PyObject* function, PyObject* first_argument, PyFrameObject* frame, CallSite site) noexcept;
 void leave_c() noexcept;
 // Is this what the tracer calls a C call: a builtin function or a method of a C type?
 inline bool is_c_function(PyObject* callable) noexcept {

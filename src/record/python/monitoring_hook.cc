@@ -28,7 +28,10 @@ PyObject* on_leave(PyObject*, PyObject* const*, Py_ssize_t) {
 
 // code, offset, callable, first argument
 PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  if (count >= 4 && is_c_function(args[2])) enter_c(args[2], args[3], nullptr);
+  if (count >= 4 && PyCode_Check(args[0]) && is_c_function(args[2])) {
+    const auto offset = static_cast<int>(PyLong_AsLong(args[1]));
+    enter_c(args[2], args[3], nullptr, {.code = reinterpret_cast<PyCodeObject*>(args[0]), .offset = offset});
+  }
   Py_RETURN_NONE;
 }
 

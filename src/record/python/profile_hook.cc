@@ -44,7 +44,7 @@ int on_event(PyObject* self, PyFrameObject* frame, int what, PyObject* argument)
     }
     case PyTrace_RETURN: leave_python(frame); break;
     case PyTrace_C_CALL:
-      if (is_c_function(argument)) enter_c(argument, nullptr, frame);
+      if (is_c_function(argument)) enter_c(argument, nullptr, frame, site_of(frame));
       break;
     case PyTrace_C_RETURN:
     case PyTrace_C_EXCEPTION: leave_c(); break;

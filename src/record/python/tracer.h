@@ -1,4 +1,4 @@
-// Python frames, C calls and garbage collections as slices, on all threads, for CPython 3.10 to 3.13.
+// Python frames, C calls and garbage collections as slices, on all threads, for CPython 3.10 to 3.14.
 //
 // 3.10 and 3.11: PyEval_SetProfile on every thread state, and threading.setprofile's hook for threads started
 // later. An existing profile function (cProfile, coverage, a debugger) is called from ours and restored at the end.

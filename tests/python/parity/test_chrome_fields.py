@@ -51,6 +51,59 @@ def test_modules_are_slices_and_frames_know_their_callers(both, tmp_path):
     assert ("nn.Module: Linear_1", 1, "nn.Module: Sequential_0") in modules(ours)
 
 
+class Called:
+    """Its calls are of every kind: by name, by an operator, as a property, by C code, generators, a class."""
+
+    def __add__(self, other):
+        return self
+
+    @property
+    def doubled(self):
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+
+def later():
+    yield 1
+    yield 2
+
+
+def line_by_line():
+    here = Called()
+    here + 1
+    _ = here.doubled
+    pause = later()
+    for _ in pause:
+        sorted([2, 1], key=lambda x: -x)
+    with here:
+        torch.ones(2)
+    Called.__add__(here, 1)
+
+
+def test_frames_say_which_line_called_them(both, tmp_path):
+    def calls(prof):
+        frames = events_of(prof, tmp_path / "trace.json", "python_function")
+        by_id = {e["args"]["Python id"]: e["name"] for e in frames}
+        return [
+            (e["name"].partition(" object at ")[0], e["args"]["CallFrom"].rpartition("/")[2])
+            for e in sorted(frames, key=lambda e: e["args"]["Python id"])
+            if ": line_by_line" in by_id.get(e["args"].get("Python parent id"), "")
+        ]
+
+    theirs, ours = both(line_by_line, with_stack=True)
+    begin = line_by_line.__code__.co_firstlineno
+    lines = [int(where.removeprefix("test_chrome_fields.py:")) - begin for _, where in calls(ours)]
+    assert lines[:3] == [2, 3, 5]
+    assert lines.count(6) == 2 and lines.count(7) >= 1 and 8 in lines
+    if torch.__version__ >= (2, 15):  # which has the arg, too
+        assert [where for _, where in calls(ours)] == [where for _, where in calls(theirs)]
+
+
 def test_args_of_ops_and_ranges(both, tmp_path):
     def run():
         with record_function("range"):

@@ -97,6 +97,59 @@ def test_metadata_json_is_empty_unless_asked_for(both):
         assert texts and all("Ev Idx" in text for text in texts)
 
 
+def helper():
+    add()
+
+
+@pytest.mark.parametrize("through_events", [False, True])
+def test_python_functions_are_rows_for_who_asks(both, through_events):
+    def rows(prof, **asked):
+        source = prof.events() if through_events else prof
+        return {row.key: row for row in source.key_averages(**asked)}
+
+    theirs, ours = both(helper, with_stack=True)
+    assert not any("helper" in key for key in rows(ours))
+    found = rows(ours, include_python_functions=True)
+    (key,) = (key for key in found if key.endswith(": helper"))
+    assert found[key].count == 1
+    assert found[key].cpu_time_total >= found["aten::add"].cpu_time_total >= found["aten::add"].self_cpu_time_total
+    if torch.__version__ >= (2, 14):
+        assert key in rows(theirs, include_python_functions=True)
+        assert set(rows(theirs)) == set(rows(ours))
+
+
+def test_python_functions_are_events_where_torchs_are(both):
+    def described(prof):
+        (event,) = (e for e in prof.events() if e.name.endswith(": helper"))
+        parents = [e.name for e in prof.events() if e.name == "aten::add" and e.cpu_parent is not None]
+        return event.is_python_function, event.activity_type, event.python_module_id, event.stack, parents
+
+    theirs, ours = both(helper, with_stack=True)
+    if torch.__version__ < (2, 12):
+        assert not any(": helper" in e.name for prof in (theirs, ours) for e in prof.events())
+    else:
+        assert described(ours) == described(theirs)
+        assert all(e.python_id > 0 for e in ours.events() if e.is_python_function)
+
+
+def test_a_profile_for_the_trace_alone_has_no_events(tmp_path):
+    config = kineto._ExperimentalConfig()
+    if not hasattr(config, "trace_only"):
+        pytest.skip("this torch has no trace_only")
+    config.trace_only = True
+    for profile in (torch.profiler.profile, firelane.profiler.profile):
+        with profile(activities=CPU, experimental_config=config) as prof:
+            add()
+        prof.export_chrome_trace(str(tmp_path / "trace.json"))
+        assert "aten::add" in (tmp_path / "trace.json").read_text()
+        for ask in (prof.events, prof.key_averages):
+            with pytest.raises(RuntimeError, match="not available when trace_only=True"):
+                ask()
+        with pytest.warns(UserWarning, match="Disabling trace_only"):
+            profile(activities=CPU, experimental_config=config, with_stack=True)
+        assert config.trace_only
+
+
 def fast_op():
     x = torch.ones(2, 3)
     with kineto._RecordFunctionFast("fast", [x, 1, 2.5, [x, x]], {"stream": 0, "grid": "grid(1)", "warm": True}):

@@ -105,7 +105,7 @@ def test_sampled_stacks_are_in_the_trace_on_its_time_axis(folder):
 
 def test_steps_are_detected_from_a_data_loader_if_nothing_is_trained(folder):
     program = """
-    import torch
+    import quick_torch, torch
     for batch in torch.utils.data.DataLoader(torch.arange(20), batch_size=2):
         batch + 1
     """
@@ -113,22 +113,38 @@ def test_steps_are_detected_from_a_data_loader_if_nothing_is_trained(folder):
     assert step_numbers(folder / "run.lane") == [4, 5]
 
 
+def test_steps_are_calls_of_the_model_if_there_is_neither_optimizer_nor_loader(folder):
+    program = """
+    import quick_torch, torch
+    net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
+    with torch.no_grad():
+        for step in range(14):
+            net(torch.ones(2, 4))
+    print(torch.nn.Module.__call__.__name__, hasattr(torch.nn.Module.__call__, "__wrapped__"))
+    """
+    done = record(folder, program, flags=["--steps", "2"])
+    assert done.stdout == "_wrapped_call_impl False\n", done.stderr
+    trace = firelane.open(folder / "run.lane")
+    notes = {row["key"]: row["json"] for row in trace.sql("select * from metadata")}
+    assert notes["step_source"] == '"model"' and len(trace.steps) == 2
+
+
 def test_zero_steps_records_the_whole_program(folder):
-    done = record(folder, "import torch\ntorch.ones(3).exp()", flags=["--steps", "0"])
+    done = record(folder, "import quick_torch, torch\ntorch.ones(3).exp()", flags=["--steps", "0"])
     assert done.returncode == 0, done.stderr
     assert any(row["name"] == "aten::exp" for row in firelane.open(folder / "run.lane").host_slices)
 
 
 def test_arguments_stdin_stdout_module_form_and_exit_status_pass_through(folder):
     program = """
-    import sys, torch
+    import quick_torch, sys, torch
     print(sys.argv[1:], sys.stdin.read())
     sys.exit(5)
     """
     for module in (False, True):
         done = record(folder, program, "--lr", "-o", stdin="hello", module=module)
         assert (done.returncode, done.stdout) == (5, "['--lr', '-o'] hello\n")
-        assert "found no steps (of an optimizer, a DataLoader or a profiler); --steps 0" in done.stderr
+        assert "found no steps (of an optimizer, a DataLoader, a model or a profiler); --steps 0" in done.stderr
 
 
 def test_too_few_steps_print_what_to_do(folder):
@@ -143,7 +159,7 @@ def test_a_program_that_exits_while_recording_leaves_a_trace(folder):
 
 
 def test_signals_end_the_program_as_they_would(folder):
-    program = "import os, signal, torch\nos.kill(os.getpid(), signal.SIGTERM)"
+    program = "import os, quick_torch, signal, torch\nos.kill(os.getpid(), signal.SIGTERM)"
     assert record(folder, program).returncode == -signal.SIGTERM
 
 
@@ -243,12 +259,12 @@ def test_cold_and_warm_up_steps_are_not_in_the_true_step(folder):
     assert "timed without recording" not in done.stderr and "2 steps recorded" in done.stderr
 
 
-def test_options_that_were_off_are_shown_as_off(folder):
-    record(folder, LOOP, "12", flags=["--shapes"])
+def test_what_findings_need_is_recorded_unless_left_out_and_the_rest_is_shown_as_off(folder):
+    record(folder, LOOP, "12", flags=["--no-memory"])
     info = firelane_command(folder, "info", "run.lane").stdout
-    assert "unknown" not in info and [
-        line.split()[1] for line in info.splitlines() if line.startswith("with_stack")
-    ] == ["off"]
+    options = dict(line.split()[:2] for line in info.splitlines() if line.startswith(("with_", "record_", "profile_")))
+    assert "unknown" not in info and options["with_stack"] == "off"
+    assert (options["record_shapes"], options["profile_memory"]) == ("on", "off")
 
 
 def test_the_programs_own_sitecustomize_still_runs(folder):
@@ -263,7 +279,7 @@ def test_the_programs_own_sitecustomize_still_runs(folder):
 def test_a_programs_own_firelane_profiler_takes_precedence(folder):
     program = f"""
     import sys; sys.path.append({str(ROOT / "python")!r})
-    import torch
+    import quick_torch, torch
     from firelane.profiler import profile
     with profile() as prof:
         torch.ones(3).exp()
@@ -292,7 +308,9 @@ def test_wrong_usage(folder):
 
 @pytest.mark.skipif(not TORCHRUN.exists(), reason="no torchrun")
 def test_torchrun_writes_a_file_per_rank(folder):
-    setup = "import torch, torch.distributed as d\nd.init_process_group('gloo')\nd.all_reduce(torch.ones(1))\n"
+    setup = (
+        "import quick_torch, torch, torch.distributed as d\nd.init_process_group('gloo')\nd.all_reduce(torch.ones(1))\n"
+    )
     loop = LOOP.replace("optimizer.step()", "d.all_reduce(net.weight.grad)\n    optimizer.step()")
     # A program that ends without destroying its group is aborted by torch now and then.
     (folder / "program.py").write_text(setup + loop + "\nd.barrier()\nd.destroy_process_group()\n")
@@ -342,6 +360,26 @@ def test_forked_trainers_are_each_recorded(folder):
     assert done.stderr.count("2 steps recorded") == 2 and "nothing recorded" not in done.stderr
 
 
+def test_the_file_of_a_forked_trainer_that_ends_at_once_is_named(folder):
+    """os._exit() does not wait for what the child would print."""
+    program = """
+    import os, quick_torch, torch
+
+    child = os.fork()
+    if child == 0:
+        weight = torch.ones(4, requires_grad=True)
+        optimizer = torch.optim.SGD([weight])
+        for _ in range(14):
+            (weight * 2).sum().backward()
+            optimizer.step()
+        os._exit(0)
+    os.waitpid(child, 0)
+    """
+    done = record(folder, program, flags=["--steps", "2"])
+    assert step_numbers(folder / "run.lane") == [4, 5]
+    assert "the recording of a process that the program started is in run.lane; next: firelane diagnose" in done.stderr
+
+
 def test_the_verdict_is_printed_when_the_trace_is_ready(folder):
     program = LOOP + "\nimport time\nwhile True: time.sleep(1)"
     (folder / "program.py").write_text(textwrap.dedent(program))
@@ -378,9 +416,15 @@ def test_slow_steps_are_told_with_what_coincides_and_compiled_code_with_its_brea
         torch._dynamo.graph_break()
         return x * 2
 
-    compiled = torch.compile(broken, backend="eager")
+    def left_alone(x):
+        for _ in range(2):
+            x = x + 1
+            torch._dynamo.graph_break()
+        return x
+
+    compiled, not_compiled = (torch.compile(each, backend="eager") for each in (broken, left_alone))
     for step in range(20):
-        compiled(net(torch.ones(2, 4))).sum().backward()
+        not_compiled(compiled(net(torch.ones(2, 4)))).sum().backward()
         optimizer.step()
         optimizer.zero_grad()
         if step % 5 == 4:
@@ -393,6 +437,7 @@ def test_slow_steps_are_told_with_what_coincides_and_compiled_code_with_its_brea
     assert notes["steps_with_checkpoint"] == "[5, 10]"  # the recording ends with step 15
     assert notes["steps_with_evaluation"] == "[8]"
     assert notes["compile_graph_breaks"] == "1" and notes["compile_frames"] == "2"
+    assert notes["compile_failed"] == "1" and "left_alone" in notes["compile_failed_at"]
 
 
 def test_nothing_is_hooked_any_more_when_the_recording_is_over(folder):

@@ -116,6 +116,7 @@ export const overview = object({
   deviceBusy: array(object({ device: number, name: string, busyNs: number, windowNs: number, recordedSteps: ofSteps })),
   topOps: array(topRow),
   topKernels: array(topRow),
+  topCollectives: array(topRow),
   missing: array(object({ question: string, reason: string, remedy: string })),
 });
 export type Overview = Decoded<typeof overview>;

@@ -23,6 +23,8 @@ export function FindingCard(props: {
   const { finding } = props;
   const [explained, setExplained] = useState(false);
   const gain = speedup(finding.gain);
+  // Of an allocation that failed, there is neither a share nor a gain.
+  const isOfTime = gain !== "" || finding.shareOfStepPercent > 0;
   return (
     <article class="finding card" aria-labelledby={`finding-${finding.id}`}>
       <header class="finding-head">
@@ -32,26 +34,30 @@ export function FindingCard(props: {
         <h3 id={`finding-${finding.id}`}>{capitalize(finding.title)}</h3>
       </header>
       <div class="finding-figures">
-        <div>
-          <span class="figure-label">Share of a step</span>
-          <span class="figure">
-            <ShareBar percent={finding.shareOfStepPercent} class="wide" /> {formatPercent(finding.shareOfStepPercent)}
-          </span>
-        </div>
-        <div>
-          <span class="figure-label">Fixing it saves</span>
-          <span class="figure">
-            {gain === "" ? (
-              <span class="muted">nothing on its own</span>
-            ) : (
-              <>
-                {formatDuration(finding.gain.lowNs)} to {formatDuration(finding.gain.highNs)} per step, likely{" "}
-                {formatDuration(finding.gain.likelyNs)}
-                <strong class="good"> {gain}</strong>
-              </>
-            )}
-          </span>
-        </div>
+        {isOfTime && (
+          <>
+            <div>
+              <span class="figure-label">Share of a step</span>
+              <span class="figure">
+                <ShareBar percent={finding.shareOfStepPercent} class="wide" /> {formatPercent(finding.shareOfStepPercent)}
+              </span>
+            </div>
+            <div>
+              <span class="figure-label">Fixing it saves</span>
+              <span class="figure">
+                {gain === "" ? (
+                  <span class="muted">nothing on its own</span>
+                ) : (
+                  <>
+                    {formatDuration(finding.gain.lowNs)} to {formatDuration(finding.gain.highNs)} per step, likely{" "}
+                    {formatDuration(finding.gain.likelyNs)}
+                    <strong class="good"> {gain}</strong>
+                  </>
+                )}
+              </span>
+            </div>
+          </>
+        )}
         <div>
           <span class="figure-label">Confidence</span>
           <span class="figure">

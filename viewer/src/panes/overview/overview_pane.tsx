@@ -38,17 +38,22 @@ function OverviewPane(props: PaneProps): JSX.Element {
           <Answered answer={diagnosis}>{(value) => <Findings trace={trace} diagnosis={value} isJudged={found.verdict.label !== "no verdict"} />}</Answered>
           {found.steps.parts.length > 0 && <StepsCard steps={found.steps} />}
           <div class="pair">
-            <TopList
-              title="Top operators"
-              by={found.deviceBusy.length > 0 ? "device time" : "self CPU time"}
-              rows={found.topOps}
-              pane="ops"
-              empty={
-                found.deviceBusy.length > 0
-                  ? "No device work can be attributed to an operator (CUDA graphs hide it); see the kernels."
-                  : "No operators in this trace."
-              }
-            />
+            {(found.topOps.length > 0 || found.topCollectives.length === 0) && (
+              <TopList
+                title="Top operators"
+                by={found.deviceBusy.length > 0 ? "device time" : "self CPU time"}
+                rows={found.topOps}
+                pane="ops"
+                empty={
+                  found.deviceBusy.length > 0
+                    ? "No device work can be attributed to an operator: graphs and compiled programs hide it. See the kernels."
+                    : "No operators in this trace."
+                }
+              />
+            )}
+            {found.topCollectives.length > 0 && (
+              <TopList title="Collectives" by="time" rows={found.topCollectives} pane="timeline" empty="" />
+            )}
             {found.topKernels.length > 0 && (
               <TopList title="Top kernels" by="device time" rows={found.topKernels} pane="kernels" empty="" />
             )}

@@ -14,13 +14,14 @@ const kHost: Record<string, Cause> = {
   python: { label: "running Python", variable: "--c2" },
   op: { label: "in operators", variable: "--c1" },
   launch: { label: "launching work", variable: "--c5" },
-  call: { label: "in other CUDA calls", variable: "--c6" },
+  call: { label: "in other runtime calls", variable: "--c6" },
   sync: { label: "waiting for the device", variable: "--c7" },
   allocation: { label: "allocating device memory", variable: "--c6" },
   gc: { label: "collecting garbage (Python GC)", variable: "--c4" },
   loading: { label: "loading kernels", variable: "--c6" },
   recorder: { label: "in the profiler", variable: "--c8" },
   collective: { label: "waiting for other ranks", variable: "--c7" },
+  no_core: { label: "waiting for a core (other programs had them)", variable: "--c8" },
   unrecorded: { label: "between operators (Python or unrecorded code)", variable: "--c2" },
 };
 

@@ -7,12 +7,9 @@
 
 #include "analyze/common/intervals.h"
 #include "analyze/graph/whatif.h"
+#include "analyze/verdict/study.h"
 #include "model/model.h"
 #include "traces/studied_trace.h"
-
-namespace firelane::analyze {
-struct Study;
-}
 
 namespace firelane::advise {
 

@@ -1,5 +1,7 @@
 #include "analyze/verdict/inference.h"
 
+#include <fmt/format.h>
+
 #include "model/how_to_record.h"
 #include "report/registry.h"
 #include "report/shared.h"

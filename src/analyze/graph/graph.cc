@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analyze/device/device_work.h"
 #include "analyze/graph/graph_data.h"
 #include "analyze/graph/graph_device.h"
 #include "analyze/graph/graph_finish.h"

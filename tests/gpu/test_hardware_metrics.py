@@ -39,8 +39,9 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("metrics")
     flags = ["--steps", "0", "--shapes", "--metrics", "--metric-interval", "100us", "-o", "run.lane"]
     said = run(folder, "record", *flags, "--", sys.executable, str(HERE / "metric_phases.py"), "80")
-    if "GPU metrics" in said:
-        pytest.skip(next(line for line in said.splitlines() if "GPU metrics" in line))
+    refused = [line for line in said.splitlines() if "GPU metrics" in line and "no samples in the first" not in line]
+    if refused:
+        pytest.skip(refused[0])
     return folder
 
 

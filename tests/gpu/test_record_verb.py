@@ -68,9 +68,14 @@ def test_info_has_the_gpu_the_clock_mapping_and_true_steps_of_host_and_device(re
 
 def test_steps_have_their_kernels(recorded):
     steps = json.loads(ask(recorded, "steps", "--json"))
-    assert steps["step_count"] == 50 and steps["found_by"] == "marked"
+    assert (steps["step_count"], steps["recorded_steps"], steps["found_by"]) == (3, "light", "marked")
     assert len({step["kernels"] for step in steps["steps"]}) == 1 and steps["steps"][0]["kernels"] > 100
     assert all(step["device_busy_ns"] > 0 for step in steps["steps"])
+    full = "select count(*) as steps from host_slices where name like 'ProfilerStep#%'"
+    done = subprocess.run(
+        [FIRELANE, "sql", "run.lane", full, "--json"], cwd=recorded[0], capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout)["rows"] == [{"steps": 50}]
 
 
 def test_the_energy_of_a_step_is_known(recorded):

@@ -84,7 +84,7 @@ struct HostTime {
   // The first chain is what the program waits for. Not where nothing of the host was recorded, nor where threads serve
   // requests side by side: that one of them is idle says nothing then.
   bool leads = false;
-  IntervalSet no_core;                  // of the leading chain
+  IntervalSet no_core;  // of the leading chain
 
   // Of the leading chain, without what it waited for a core.
   int64_t took_ns(int64_t start_ns, int64_t end_ns) const {

@@ -2,6 +2,7 @@
 """What an always-on recording costs: the same steps with and without it, in turns, in several processes.
 
     bench/always.py [--gpu] [--runs 4] [--seconds 30] [--budgets 0.5% 2%] [--json FILE]
+    bench/always.py --inside [--gpu] [--runs 4] [--seconds 60]      # the launch-bound program, step by step
     bench/always.py --ring 100000          # steps of a tiny program, many windows, a folder of 1 MiB, metrics on
 
 A launch-bound program (many small ops) and a compute-bound one (large matrices), on the CPU or with --gpu. In each
@@ -9,6 +10,11 @@ process blocks without recording lie around blocks with it, one for each budget,
 against the average of its neighbours: the median of all processes, and where nine in ten resampled medians lie. Beside
 it: what the recording says itself (its account), windows, and bytes on disk for each step. A block pays for turning
 everything on and for its first window, so that a longer job pays less.
+
+Where blocks of the same program differ by more than the budget, --inside decides: every step and every call of the
+recorder between steps are timed from outside. What is lost are those calls, what steps of a window take longer than the
+median of the unrecorded steps around them, and the processor time of the recorder's own threads, all of it as if the
+program had waited for it.
 """
 
 from __future__ import annotations
@@ -96,6 +102,84 @@ def process(kind: str, gpu: bool, seconds: float, budgets: list[str], seed: int)
     print(json.dumps(blocks))
 
 
+def processor_ns(name: str) -> int:
+    """Of this process' Python threads whose names begin so."""
+    total = 0
+    for thread in threading.enumerate():
+        if thread.name.startswith(name):
+            with contextlib.suppress(OSError, ValueError):
+                total += int(Path(f"/proc/self/task/{thread.native_id}/schedstat").read_text().split()[0])
+    return total
+
+
+def process_inside(gpu: bool, seconds: float, budgets: list[str], seed: int) -> None:
+    """Prints what was lost at each budget, as JSON."""
+    import firelane
+
+    step, wait = training_step("launch", gpu)
+    for _ in range(100):
+        step()
+    ways = list(budgets)
+    random.Random(seed).shuffle(ways)
+    out = []
+    for budget in ways:
+        wait()
+        begin = time.perf_counter()
+        always = firelane.always_on(
+            Path(tempfile.mkdtemp()) / "run", budget=float(budget.rstrip("%")) / 100, force=True
+        )
+        turned_on_ns = int((time.perf_counter() - begin) * 1e9)
+        phases: list[str] = []
+        steps_ns: list[int] = []
+        calls_ns: list[int] = []
+        now = time.perf_counter_ns()
+        while time.perf_counter() - begin < seconds:
+            phase = always.phase
+            step()
+            stepped = time.perf_counter_ns()
+            always.step()
+            called = time.perf_counter_ns()
+            phases.append(phase)
+            steps_ns.append(stepped - now)
+            calls_ns.append(called - stepped)
+            now = called
+        threads_ns = processor_ns("firelane")
+        always.stop()
+        plain = [i for i, phase in enumerate(phases) if phase == "unrecorded"]
+        usual = statistics.median(steps_ns[i] for i in plain)
+        longer = 0.0
+        for i, phase in enumerate(phases):
+            if phase != "unrecorded":
+                around = [
+                    steps_ns[j] for j in range(max(0, i - 40), i + 40) if j < len(phases) and phases[j] == "unrecorded"
+                ]
+                longer += steps_ns[i] - (statistics.median(around) if around else usual)
+        lost = sum(calls_ns) + longer + threads_ns + turned_on_ns
+        out.append({
+            "budget": budget, "usual_ns": usual, "steps": len(phases), "recorded": len(phases) - len(plain),
+            "calls": sum(calls_ns), "call_ns": statistics.median(calls_ns), "longer": longer, "threads": threads_ns,
+            "turned_on": turned_on_ns, "cost": lost / (sum(steps_ns) - longer),
+            "account": always.account(),
+        })  # fmt: skip
+    print(json.dumps(out))
+
+
+def inside_row(budget: str, blocks: list[dict[str, Any]]) -> str:
+    mine = [one for one in blocks if one["budget"] == budget]
+
+    def share(part: str) -> str:
+        return f"{100 * sum(one[part] for one in mine) / sum(one['usual_ns'] * one['steps'] for one in mine):.3f}%"
+
+    lowest, highest = (100 * way(one["cost"] for one in mine) for way in (min, max))
+    return (
+        f"| {statistics.median(one['usual_ns'] for one in mine) / 1e6:.2f} ms | {budget} "
+        f"| {100 * statistics.median(one['cost'] for one in mine):.2f}% ({lowest:.2f} to {highest:.2f}) "
+        f"| {share('calls')} | {share('longer')} | {share('threads')} | {share('turned_on')} "
+        f"| {100 * statistics.median(one['account']['spent'] for one in mine):.2f}% "
+        f"| {sum(one['recorded'] for one in mine)} of {sum(one['steps'] for one in mine)} |"
+    )
+
+
 def costs(processes: list[list[dict[str, Any]]], budget: str) -> list[float]:
     """Of each process: a block against its neighbours."""
     return [
@@ -173,13 +257,36 @@ def main() -> None:
     )
     parser.add_argument("--budgets", nargs="+", default=["0.5%", "2%"])
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--inside", action="store_true", help="the launch-bound program, every step timed from outside")
     parser.add_argument("--ring", type=int, metavar="STEPS", help="only the size of the folder, over so many steps")
     args = parser.parse_args()
     if args.ring:
         ring(args.ring)
         return
+    if args.process == "inside":
+        process_inside(args.gpu, args.seconds, args.budgets, args.seed)
+        return
     if args.process:
         process(args.process, args.gpu, args.seconds, args.budgets, args.seed)
+        return
+
+    def run(kind: str, seed: int) -> list[dict[str, Any]]:
+        command = [sys.executable, __file__, "--process", kind, "--seconds", str(args.seconds), "--seed", str(seed)]
+        command += ["--budgets", *args.budgets, *(["--gpu"] if args.gpu else [])]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SystemExit(f"always: {kind}: exit {done.returncode}\n{done.stderr}")
+        blocks: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
+        return blocks
+
+    if args.inside:
+        found = [block for seed in range(args.runs) for block in run("inside", seed)]
+        print("| step | budget | cost | calls | longer steps | threads | turning on | by its own account | recorded |")
+        print("|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+        for budget in args.budgets:
+            print(inside_row(budget, found))
+        if args.json:
+            args.json.write_text(json.dumps(found))
         return
     results: dict[str, list[list[dict[str, Any]]]] = {}
     print("| program | step | budget | cost | nine in ten | by its own account | windows | bytes a step |")
@@ -187,12 +294,7 @@ def main() -> None:
     for kind in ("launch", "compute"):
         results[kind] = []
         for seed in range(args.runs):
-            command = [sys.executable, __file__, "--process", kind, "--seconds", str(args.seconds), "--seed", str(seed)]
-            command += ["--budgets", *args.budgets, *(["--gpu"] if args.gpu else [])]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise SystemExit(f"always: {kind}: exit {done.returncode}\n{done.stderr}")
-            results[kind].append(json.loads(done.stdout.splitlines()[-1]))
+            results[kind].append(run(kind, seed))
         for budget in args.budgets:
             print(row(kind, budget, results[kind]), flush=True)
         if args.json:

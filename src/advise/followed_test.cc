@@ -126,16 +126,21 @@ TEST(Followed, a_recurrence_is_told_as_one_and_rounds_that_need_nothing_of_each_
   EXPECT_NE(pieces->try_code.find("torch.bmm"), std::string::npos) << pieces->try_code;
 }
 
-// Two losses, of a judge and of what it judges; the first goes back through both on request.
-Judged two_losses(bool through_both) {
+// Two losses, of a judge and of what it judges; the first goes back through both on request. Both may have a norm of
+// the same shape.
+Judged two_losses(bool through_both, bool with_norms = false) {
   FollowedProgram program;
   constexpr std::string_view kJudge = "[[64, 32]]";
   constexpr std::string_view kMaker = "[[32, 16]]";
+  constexpr std::string_view kNorm = "[[32]]";
   for (int step = 0; step < 4; ++step) {
     program.op("aten::linear", {0x2000});
     const uint64_t judge = program.accumulate(kJudge);
     const uint64_t wasted = through_both ? program.accumulate(kMaker) : 0;
+    const uint64_t norm = with_norms ? program.accumulate(kNorm) : 0;
+    const uint64_t wasted_norm = with_norms ? program.accumulate(kNorm) : 0;
     program.update(judge, kJudge);
+    if (with_norms) program.update(norm, kNorm).free(norm).free(wasted_norm);
     if (wasted != 0) program.free(wasted);
     program.op("aten::linear", {0x2000});
     const uint64_t maker = program.accumulate(kMaker);
@@ -153,6 +158,13 @@ TEST(Followed,
   EXPECT_NE(finding->title.find("thrown away before an optimizer reads them"), std::string::npos) << finding->title;
   EXPECT_NE(finding->try_code.find("detach()"), std::string::npos);
   EXPECT_EQ(find(two_losses(false), "unused-gradients"), nullptr);
+}
+
+TEST(Followed, gradients_of_a_judge_are_thrown_away_though_what_it_judges_has_norms_of_the_same_shape) {
+  const Judged judged = two_losses(true, true);
+  const Finding* finding = find(judged, "unused-gradients");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NE(finding->title.find("thrown away before an optimizer reads them"), std::string::npos) << finding->title;
 }
 
 // A trained parameter, and another one whose gradient goes where the name says; the program may read it.

@@ -191,11 +191,16 @@ class Follower {
       }
     }
     out.count /= std::max<int64_t>(1, context_.step_count);
-    out.thrown_away = std::all_of(unused_in.begin(), unused_in.end(), [&](const auto& unused) {
+    // A shape that is used in the same pass as well is another parameter's: it tells nothing.
+    const auto uses_of = [&](const auto& unused) {
       const auto used = used_in.find(unused.first);
-      return used != used_in.end() && std::none_of(unused.second.begin(), unused.second.end(),
-                                                   [&](size_t in) { return used->second.contains(in); });
-    });
+      return used == used_in.end() ? nullptr : &used->second;
+    };
+    out.thrown_away = std::all_of(unused_in.begin(), unused_in.end(), uses_of) &&
+                      std::any_of(unused_in.begin(), unused_in.end(), [&](const auto& unused) {
+                        return std::none_of(unused.second.begin(), unused.second.end(),
+                                            [&](size_t in) { return uses_of(unused)->contains(in); });
+                      });
     return out;
   }
 

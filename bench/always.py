@@ -125,9 +125,7 @@ def process_inside(gpu: bool, seconds: float, budgets: list[str], seed: int) -> 
     for budget in ways:
         wait()
         begin = time.perf_counter()
-        always = firelane.always_on(
-            Path(tempfile.mkdtemp()) / "run", budget=float(budget.rstrip("%")) / 100, force=True
-        )
+        always = firelane.always_on(Path(tempfile.mkdtemp()) / "run", budget=float(budget.rstrip("%")) / 100)
         turned_on_ns = int((time.perf_counter() - begin) * 1e9)
         phases: list[str] = []
         steps_ns: list[int] = []
@@ -145,15 +143,13 @@ def process_inside(gpu: bool, seconds: float, budgets: list[str], seed: int) -> 
             now = called
         threads_ns = processor_ns("firelane")
         always.stop()
-        plain = [i for i, phase in enumerate(phases) if phase == "unrecorded"]
-        usual = statistics.median(steps_ns[i] for i in plain)
+        plain = {i: ns for i, ns in enumerate(steps_ns) if phases[i] == "unrecorded"}
+        usual = statistics.median(plain.values())
         longer = 0.0
-        for i, phase in enumerate(phases):
-            if phase != "unrecorded":
-                around = [
-                    steps_ns[j] for j in range(max(0, i - 40), i + 40) if j < len(phases) and phases[j] == "unrecorded"
-                ]
-                longer += steps_ns[i] - (statistics.median(around) if around else usual)
+        for i, ns in enumerate(steps_ns):
+            if i not in plain:
+                around = [plain[j] for j in range(i - 40, i + 40) if j in plain]
+                longer += ns - (statistics.median(around) if around else usual)
         lost = sum(calls_ns) + longer + threads_ns + turned_on_ns
         out.append({
             "budget": budget, "usual_ns": usual, "steps": len(phases), "recorded": len(phases) - len(plain),

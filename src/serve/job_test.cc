@@ -23,6 +23,7 @@ class JobApi : public ::testing::Test {
     api_.serve_job({.job = ranks::testing::studied({.ranks = 4,
                                                     .gpus_per_host = 2,
                                                     .steps = 3,
+                                                    .sequence = true,
                                                     .straggler = 2,
                                                     .cause = ranks::Cause::kSlowerKernels,
                                                     .details = true}),

@@ -197,7 +197,7 @@ TEST(Recording, the_first_step_and_the_one_cut_off_are_no_baseline) {
   profiler.stop();
   ASSERT_EQ(profiler.save((folder / "run.lane").string()), "");
   const std::string text = records_of(folder / "run.lane", {.times = false, .chunks = false});
-  const auto steps = lines_with(text, "note step");
+  const auto steps = lines_with(text, "note step ");
   ASSERT_EQ(steps.size(), 5u) << text;
   for (const auto& [step, phase] : {std::pair{0, 1}, {1, 0}, {2, 0}, {3, 1}, {4, 2}}) {
     EXPECT_TRUE(steps[static_cast<size_t>(step)].starts_with("note step " + std::to_string(step) + " phase " +

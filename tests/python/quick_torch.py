@@ -16,5 +16,9 @@ import torch  # noqa: E402
 
 if IS_QUICK:
     stub = types.ModuleType("torch._dynamo")
-    vars(stub).update(graph_break=lambda: None, disable=lambda function, *_, **__: function)
+    vars(stub).update(
+        graph_break=lambda: None,
+        disable=lambda function, *_, **__: function,
+        trace_rules=types.SimpleNamespace(clear_lru_cache=lambda: None),  # which a process group asks for
+    )
     torch._dynamo = sys.modules["torch._dynamo"] = stub

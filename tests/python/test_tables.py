@@ -124,6 +124,7 @@ def test_rows_are_dicts_of_plain_values(trace):
         "parent": 0,
         "depth": 1,
         "detail": trace.host_slices[1]["detail"],
+        "call_line": None,
     }
     assert trace.host_slices[-1] == trace.host_slices[3]
     assert [row["name"] for row in trace.host_slices] == HOST_NAMES

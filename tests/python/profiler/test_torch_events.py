@@ -46,7 +46,7 @@ def both(tmp_path_factory):
     prof.export_chrome_trace(path)
     trace = firelane.open(path)
 
-    def averages(shapes=False, stack=0, overload=False):
+    def averages(shapes=False, stack=0, overload=False, functions=False):
         rows = _events.averages_of(trace._key_averages(shapes, stack), None)
         return _events.EventList(rows, profile_memory=True, with_flops=True)
 

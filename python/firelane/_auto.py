@@ -14,19 +14,18 @@ import functools
 import json
 import multiprocessing.util
 import os
-import shlex
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from firelane._light import LIGHT_STEPS, marked
 from firelane._model_calls import ModelCalls
 from firelane._optimizers import OptimizerSteps
+from firelane._output_files import files_of_children, inode, path_for_this_process, shown, temporary_path
 from firelane._patches import Patches
 from firelane._step_events import StepEvents
 
@@ -258,7 +257,7 @@ class Auto:
                 follow_tensors=0 < plan.steps <= _MAX_FOLLOWED,
                 light=self.light > 0,
                 sample_rate=plan.sample_rate,
-                output=_temporary_path(self.path) if replaces else self.path,
+                output=temporary_path(self.path) if replaces else self.path,
                 is_temporary=replaces,
             )
         )
@@ -268,7 +267,7 @@ class Auto:
         return recording
 
     def _choose_path(self) -> str:
-        return _path_for_this_process(self.plan.output, self.plan.old_inode)
+        return path_for_this_process(self.plan.output, self.plan.old_inode)
 
     # -- SIGTERM (a scheduler's time limit, kill), which would end the program without a word about the trace. A program
     # that handles it itself is left to do so.
@@ -362,7 +361,7 @@ class Auto:
     def _explain_missing_recording(self) -> None:
         if self.stood_aside or self.is_forked:  # step_aside() has explained it; workers have nothing to record
             return
-        if _inode(self.plan.output) not in (0, self.plan.old_inode):
+        if inode(self.plan.output) not in (0, self.plan.old_inode):
             self._name_files_of_children()
             return
         if self.step_count:
@@ -382,10 +381,8 @@ class Auto:
         """They have said so themselves, unless they ended by os._exit()."""
         if self.plan.quiet:
             return
-        stem, dot, suffix = _split_name(self.plan.output)
-        others = sorted(Path(stem).parent.glob(f"{Path(stem).name}.pid*{dot}{suffix}"))
-        names = [self.plan.output, *(str(file) for file in others if file.stat().st_mtime >= self.begin_s)]
-        words = [_shown(name) for name in names]
+        names = [self.plan.output, *files_of_children(self.plan.output, self.begin_s)]
+        words = [shown(name) for name in names]
         self._say(
             f"the recording of {'a process' if len(names) == 1 else f'{len(names)} processes'} that the program "
             f"started is in {', '.join(words)}; next: firelane diagnose {words[0]}"
@@ -403,16 +400,11 @@ class Auto:
         if trace is None:
             return f"firelane: nothing recorded: {recording._why_nothing()}"
         table = recording.key_averages().table(sort_by="self_cpu_time_total", row_limit=10)
-        name = _shown(self.path)
+        name = shown(self.path)
         steps = _step_counts(trace.info, self.unrecorded_count)
         if trace.info["recorded_step_count"] is None and trace.info["light_step_count"] is not None:
             steps = f"the program ended after its light steps, which have no operators: try --light 0; {steps}"
         return f"{table}\n{_verdict(trace)}\n{steps}wrote {name}; next: firelane diagnose {name}, firelane view {name}"
-
-
-def _shown(path: str) -> str:
-    """As it is typed: without the current folder, and with quotes where a shell needs them."""
-    return shlex.quote(os.path.relpath(path) if path.startswith(os.getcwd() + os.sep) else path)
 
 
 def _may_set_signals() -> bool:
@@ -470,55 +462,3 @@ def followed_by(method: Callable[..., Any], then: Callable[[Any], None]) -> Call
         return result
 
     return both
-
-
-def _inode(path: str) -> int:
-    try:
-        return os.stat(path).st_ino
-    except OSError:
-        return 0
-
-
-def _temporary_path(path: str) -> str:
-    """Where a recording is written before it replaces an older file."""
-    return f"{path}.pid{os.getpid()}.part"
-
-
-def _split_name(output: str) -> tuple[str, str, str]:
-    """ "run", ".", "lane"."""
-    return output.rpartition(".") if "." in os.path.basename(output) else (output, "", "")
-
-
-def _path_for_this_process(output: str, old_inode: int) -> str:
-    """`run.lane`; `run.rank3.lane` with ranks; `run.pid77.lane` for further processes of a program."""
-    stem, dot, suffix = _split_name(output)
-    from firelane.profiler import _ranks
-
-    rank = _ranks.rank()
-    if rank is not None:
-        return f"{stem}.rank{rank}{dot}{suffix}"
-    try:
-        os.close(os.open(output, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    except FileExistsError:
-        if os.stat(output).st_ino == old_inode and _claims(output):
-            return output
-        return f"{stem}.pid{os.getpid()}{dot}{suffix}"
-    except OSError:
-        pass  # the recorder reports it at the end
-    return output
-
-
-def _claims(output: str) -> bool:
-    """Whether this process is the one to replace the older file: the first one of the program that asks."""
-    import fcntl
-
-    global _claim
-    _claim = os.open(output, os.O_RDONLY | os.O_CLOEXEC)  # held until this process ends
-    try:
-        fcntl.flock(_claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
-_claim = -1

@@ -48,13 +48,7 @@ class ChromeExport {
     write_header();
     FL_TRY_VOID(write_all());
     if (kineto_.is_wanted()) kineto_.write_window(events_);
-    events_.out() += "\n]\n";
-    if (kineto_.is_wanted() && !place_.file.empty() && model_.find_metadata("traceName") == nullptr) {
-      std::string name;
-      JsonPairs(name).text("traceName", place_.file);
-      events_.out() += ", " + name + "\n";
-    }
-    events_.out() += "}\n";
+    events_.out() += "\n]\n" + kineto_.file_pair(place_.file) + "}\n";
     events_.flush();
     return {};
   }

@@ -119,6 +119,13 @@ void KinetoExtras::add_memory_args(Row row, std::string& args) const {
   add_index(model_.host_slices.size() + row, args);
 }
 
+std::string KinetoExtras::file_pair(std::string_view file) const {
+  if (!is_wanted() || file.empty() || model_.find_metadata("traceName") != nullptr) return {};
+  std::string pair;
+  JsonPairs(pair).text("traceName", file);
+  return ", " + pair + "\n";
+}
+
 void KinetoExtras::write_window(ChromeEvents& events) const {
   const int64_t end_ns = model_.info.duration_ns;
   std::string& out = events.out();

@@ -35,6 +35,8 @@ class KinetoExtras {
   PythonIds python_ids(Row row) const;
   // The span of the recording and the marks at its ends.
   void write_window(ChromeEvents& events) const;
+  // `, "traceName": "run.json"`: the file's last pair. Empty where it is not wanted.
+  std::string file_pair(std::string_view file) const;
 
  private:
   bool has_python_id(Row row) const { return !python_ids_.empty() && python_ids_[row] != 0; }

@@ -13,30 +13,6 @@ namespace firelane::importer {
 
 namespace {
 
-bool is_json_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-
-// "[1, 2, 3]" into three numbers; what is missing stays.
-void read_triple(std::string_view token, int32_t& x, int32_t& y, int32_t& z) {
-  if (!token.starts_with('[')) return;
-  size_t at = 1;
-  for (int32_t* number : {&x, &y, &z}) {
-    while (at < token.size() && (is_json_space(token[at]) || token[at] == ',' || token[at] == '"')) ++at;
-    const auto parsed = std::from_chars(token.data() + at, token.data() + token.size(), *number);
-    if (parsed.ec != std::errc{}) return;
-    at = static_cast<size_t>(parsed.ptr - token.data());
-  }
-}
-
-int32_t to_int32(int64_t number) { return number < 0 || number > INT32_MAX ? -1 : static_cast<int32_t>(number); }
-
-// Of "train.py:12"; -1 where there is none. The file is that of the Python function around it.
-int32_t line_of(std::string_view call_from) {
-  const size_t colon = call_from.rfind(':');
-  int64_t line = -1;
-  if (colon == std::string_view::npos || read_int(call_from.substr(colon + 1), line) != NumberState::kOk) return -1;
-  return line > 0 ? to_int32(line) : -1;
-}
-
 // Appends a row; the first one of a part reserves for the whole part (pages that are not
 // touched cost nothing).
 template <typename T>

@@ -62,22 +62,16 @@ void set_all(const TableColumn& column, RawPool& pool, const auto& field, size_t
 // Calls visit("bytes", &RawMemory::bytes) for each field of a raw row.
 #define FL_NAMED(type, name, use, meaning) visit(#name, [](auto& row) -> auto& { return row.name; });
 #define FL_UNNAMED(type, name, use, meaning)
-template <typename Visit>
-void each_named(const RawMemory*, const Visit& visit) {
-  FL_MEMORY_EVENTS(FL_NAMED, FL_NAMED, FL_UNNAMED)
-}
-template <typename Visit>
-void each_named(const RawAllocatorEvent*, const Visit& visit) {
-  FL_ALLOCATOR_EVENTS(FL_NAMED, FL_NAMED, FL_UNNAMED)
-}
-template <typename Visit>
-void each_named(const RawAllocatorSegment*, const Visit& visit) {
-  FL_ALLOCATOR_SEGMENTS(FL_NAMED, FL_NAMED, FL_UNNAMED)
-}
-template <typename Visit>
-void each_named(const RawAllocatorBlock*, const Visit& visit) {
-  FL_ALLOCATOR_BLOCKS(FL_NAMED, FL_NAMED, FL_UNNAMED)
-}
+#define FL_EACH_NAMED(RawRow, FIELDS)                  \
+  template <typename Visit>                            \
+  void each_named(const RawRow*, const Visit& visit) { \
+    FIELDS(FL_NAMED, FL_NAMED, FL_UNNAMED)             \
+  }
+FL_EACH_NAMED(RawMemory, FL_MEMORY_EVENTS)
+FL_EACH_NAMED(RawAllocatorEvent, FL_ALLOCATOR_EVENTS)
+FL_EACH_NAMED(RawAllocatorSegment, FL_ALLOCATOR_SEGMENTS)
+FL_EACH_NAMED(RawAllocatorBlock, FL_ALLOCATOR_BLOCKS)
+#undef FL_EACH_NAMED
 #undef FL_NAMED
 #undef FL_UNNAMED
 

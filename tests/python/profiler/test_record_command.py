@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import firelane
+from firelane._output_files import files_of_children
 
 ROOT = Path(__file__).resolve().parents[3]
 FIRELANE = os.environ.get("FIRELANE_BINARY", str(ROOT / "build" / "release" / "firelane"))
@@ -378,6 +379,14 @@ def test_the_file_of_a_forked_trainer_that_ends_at_once_is_named(folder):
     done = record(folder, program, flags=["--steps", "2"])
     assert step_numbers(folder / "run.lane") == [4, 5]
     assert "the recording of a process that the program started is in run.lane; next: firelane diagnose" in done.stderr
+
+
+def test_files_of_processes_are_found_beside_an_output_with_brackets_and_not_older_ones(tmp_path):
+    old, new = tmp_path / "run[1].pid7.lane", tmp_path / "run[1].pid8.lane"
+    for file in (old, new, tmp_path / "run1.pid9.lane"):
+        file.touch()
+    os.utime(old, (1000, 1000))
+    assert files_of_children(str(tmp_path / "run[1].lane"), since_s=2000) == [str(new)]
 
 
 def test_the_verdict_is_printed_when_the_trace_is_ready(folder):

@@ -5,7 +5,8 @@ was fixed before anything was measured: the names in alphabetical order, every s
 gpu_programs.py are older, and rules have been tuned on all of them. UNSEEN is a blind test: not even its source is read
 by those who write rules before it has been scored, and once it has, it is no blind test any more. BLIND is a second
 one; of its names in alphabetical order every second one (BLIND_KEPT) stays away from tuning after it was scored, too.
-LATE is a third, scored once, FRESH a fourth, for a CPU, and NEXT a fifth.
+LATE is a third, scored once, FRESH a fourth, for a CPU, and NEXT a fifth. SEALED is a sixth, written by somebody
+who had not read the rules.
 
     step = LIBRARY["experts-boolean-masks"].make(Machine("cuda"), True)      # True: with the fault
 """
@@ -22,6 +23,7 @@ import kinds_late
 import kinds_loops
 import kinds_next
 import kinds_other
+import kinds_sealed
 import kinds_unseen
 import kinds_vision
 from gpu_models import MEMORY, Program
@@ -46,6 +48,7 @@ BLIND_KEPT = list(BLIND)[1::2]
 LATE: dict[str, Program] = dict(sorted(kinds_late.PROGRAMS.items()))
 FRESH: dict[str, Program] = dict(sorted(kinds_fresh.PROGRAMS.items()))
 NEXT: dict[str, Program] = dict(sorted(kinds_next.PROGRAMS.items()))
+SEALED: dict[str, Program] = dict(sorted(kinds_sealed.PROGRAMS.items()))
 
 # On a CPU the device's queue, pinned memory and half precision are no trouble: those programs are left out there.
 ON_GPU_ONLY = {
@@ -57,6 +60,7 @@ ON_GPU_ONLY = {
     *kinds_blind.ON_GPU_ONLY,
     *kinds_late.ON_GPU_ONLY,
     *kinds_next.ON_GPU_ONLY,
+    *kinds_sealed.ON_GPU_ONLY,
 }
 
 OLDER: dict[str, Program] = {
@@ -78,7 +82,7 @@ ON_GPU_ONLY |= {
     name for name in GAINS if name.startswith(("convolutions", "copied", "fused"))
 } | kinds_gains_device.ON_GPU_ONLY
 
-EVERY: dict[str, Program] = {**LIBRARY, **UNSEEN, **BLIND, **LATE, **FRESH, **NEXT, **OLDER, **GAINS}
+EVERY: dict[str, Program] = {**LIBRARY, **UNSEEN, **BLIND, **LATE, **FRESH, **NEXT, **SEALED, **OLDER, **GAINS}
 
 
 def half_of(name: str) -> str:
@@ -91,6 +95,7 @@ def half_of(name: str) -> str:
         "late": LATE,
         "fresh": FRESH,
         "next": NEXT,
+        "sealed": SEALED,
         "gains": GAINS,
     }
     return next((half for half, names in halves.items() if name in names), "older")

@@ -7,6 +7,10 @@ from gpu_models import Machine
 from kinds_blind import Bags, suppressed_in_python, suppressed_together
 from kinds_blind_loops import Messages
 from kinds_other import Experts
+from kinds_sealed import HEALTHY as HEALTHY_SEALED
+from kinds_sealed_loops import runge_kutta, runge_kutta_as_written
+from kinds_sealed_text import chosen_of_all, chosen_of_best, smoothed, smoothed_by_hand
+from kinds_sealed_vision import hardest_one_by_one, hardest_together
 from kinds_settings import PROGRAMS as SETTINGS
 from kinds_unseen import HEALTHY
 from kinds_unseen_loops import area_in_python, area_on_device
@@ -24,6 +28,7 @@ from library import (
     LIBRARY,
     NEXT,
     ON_GPU_ONLY,
+    SEALED,
     TUNING,
     UNSEEN,
     half_of,
@@ -40,7 +45,8 @@ def _one_thread():
 
 
 @pytest.mark.parametrize(
-    "name", [*LIBRARY, *UNSEEN, *(name for name in (*BLIND, *LATE, *FRESH, *NEXT, *GAINS) if name not in ON_GPU_ONLY)]
+    "name",
+    [*LIBRARY, *UNSEEN, *(name for name in (*BLIND, *LATE, *FRESH, *NEXT, *SEALED, *GAINS) if name not in ON_GPU_ONLY)],
 )
 def test_a_program_runs_on_a_cpu_with_its_fault_and_mended(name):
     torch.manual_seed(0)
@@ -90,6 +96,26 @@ def test_programs_of_the_next_blind_test_are_in_no_other_set_and_one_has_no_faul
     assert {half_of(name) for name in NEXT} == {"next"}
     assert sorted(name for name, each in NEXT.items() if not each.findings) == ["healthy-ranker"]
     assert all(each.says for each in NEXT.values())
+
+
+def test_sealed_programs_are_in_no_other_set_and_all_but_four_have_a_fault():
+    assert not set(SEALED) & {*LIBRARY, *UNSEEN, *BLIND, *LATE, *FRESH, *NEXT, *GAINS}
+    assert {half_of(name) for name in SEALED} == {"sealed"}
+    assert sorted(name for name, each in SEALED.items() if not each.findings) == sorted(HEALTHY_SEALED)
+    assert all(each.says for each in SEALED.values())
+
+
+def test_sealed_programs_compute_the_same_mended_as_with_their_fault():
+    torch.manual_seed(0)
+    places, labels = torch.randn(12, 4), torch.arange(12) // 3
+    distances = torch.cdist(places, places)
+    torch.testing.assert_close(hardest_one_by_one(distances, labels), hardest_together(distances, labels))
+    scores, wanted = torch.randn(6, 9), torch.arange(6)
+    torch.testing.assert_close(smoothed_by_hand(scores, wanted), smoothed(scores, wanted))
+    y = torch.randn(3)
+    torch.testing.assert_close(runge_kutta_as_written(torch.sin, y, 0.5), runge_kutta(torch.sin, y, 0.5))
+    certain = torch.zeros(2, 80).scatter(1, torch.tensor([[7], [60]]), 90.0)
+    assert chosen_of_all(certain).tolist() == chosen_of_best(certain).tolist() == [[7], [60]]
 
 
 def test_blind_programs_compute_the_same_mended_as_with_their_fault():

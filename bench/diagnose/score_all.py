@@ -26,7 +26,19 @@ from pathlib import Path
 from typing import Any
 
 OPTIONS = ("plain", "memory", "stacks")
-HALVES = ("tuning", "held out", "older", "unseen", "blind, opened", "blind, kept", "late", "fresh", "next", "gains")
+HALVES = (
+    "tuning",
+    "held out",
+    "older",
+    "unseen",
+    "blind, opened",
+    "blind, kept",
+    "late",
+    "fresh",
+    "next",
+    "sealed",
+    "gains",
+)
 ON_RECORDING = {"recording-distorts", "one-time-costs"}
 WORTH = 0.05
 

@@ -2,7 +2,7 @@
 # Records the library on a machine with a GPU whose files come back in few parts of limited size:
 #
 #   bench/diagnose/device.sh OUT [argument of record_all.py ...]
-#   bench/diagnose/device.sh OUT unseen       # the blind test, on the GPU and before it on the CPU
+#   bench/diagnose/device.sh OUT unseen       # a blind test (unseen, sealed), on the GPU and before it on the CPU
 #
 # Firelane's recorder comes from build/carry (tests/gpu/carry.sh). Ends with OUT/traces.tar.* of at most 8 MB each:
 # cat OUT/traces.tar.* | tar -x. What can be missed best comes last in it.
@@ -11,11 +11,13 @@ cd "$(dirname "$0")/../.."
 out=$(realpath -m "$1")
 shift
 chosen=()
-if [ "${1:-}" = unseen ]; then
-  chosen=(--unseen)
-  SECONDS_ON_CPU=${SECONDS_ON_CPU:-60}
-  shift
-fi
+case "${1:-}" in
+  unseen | sealed)
+    chosen=("--$1")
+    SECONDS_ON_CPU=${SECONDS_ON_CPU:-60}
+    shift
+    ;;
+esac
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp -r build/carry/modules/. python/firelane/

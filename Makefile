@@ -22,6 +22,8 @@ CODE = $(shell find $(CODE_DIRS) -name '*.cc' -o -name '*.h')
 # house along: make check-threads THREADED_ROOMS='serve ranks'
 THREADED_ROOMS := model traces import record/core live
 FUZZ_SECONDS ?= 300
+# Of the browser's tests; check takes those of failed ones only.
+PICTURES ?= --pictures
 
 empty :=
 space := $(empty) $(empty)
@@ -79,7 +81,7 @@ check: ## what CI runs: format, layers, docs, viewer, all tests, thread sanitize
 	  built=0; $(MAKE) --no-print-directory build || built=$$?; wait $$text || { cat build/check-text.log; exit 1; }; \
 	  grep '^check: ' build/check-text.log; exit $$built
 	@$(MAKE) --no-print-directory check-docs check-tidy
-	@{ $(MAKE) --no-print-directory check-threads JOBS=1 && $(MAKE) --no-print-directory fuzz-short e2e; } >build/check-beside.log 2>&1 & \
+	@{ $(MAKE) --no-print-directory check-threads JOBS=1 && $(MAKE) --no-print-directory fuzz-short e2e PICTURES=; } >build/check-beside.log 2>&1 & \
 	  beside=$$!; tests=0; $(MAKE) --no-print-directory test || tests=$$?; \
 	  wait $$beside || { cat build/check-beside.log; exit 1; }; \
 	  echo "check: tests with thread sanitizer: $$(grep '^units: ' build/check-beside.log)"; \
@@ -113,7 +115,7 @@ check-viewer: setup ## types, lint and unit tests of the viewer
 
 .PHONY: e2e
 e2e: build ## the viewer in headless Chromium against the built program; pictures in viewer/e2e/artefacts
-	@echo "check: viewer in a browser"; node viewer/e2e/run.mjs
+	@echo "check: viewer in a browser"; node viewer/e2e/run.mjs $(PICTURES)
 
 .PHONY: check-docs
 check-docs: build
@@ -133,9 +135,9 @@ fuzz-short: setup viewer
 	@rm -rf build/fuzz/short; FUZZ_CORPUS=build/fuzz/short tools/fuzz.sh 300 -seed=1 -runs=600 -timeout=200
 
 .PHONY: fuzz
-fuzz: setup ## fuzz the readers for FUZZ_SECONDS (300) a target; crashes land in build/fuzz
-	@$(call cmake,dev,fuzz_targets)
-	@tools/fuzz.sh $(FUZZ_SECONDS)
+fuzz: setup viewer ## fuzz the readers for FUZZ_SECONDS (300) a target, sanitizers in all rooms; crashes land in build/fuzz
+	@$(call cmake,deep,fuzz_targets)
+	@FUZZ_BUILD=build/deep tools/fuzz.sh $(FUZZ_SECONDS)
 
 .PHONY: bench
 bench: setup ## bench/load against simdjson, inflate, json.load and HTA; TRACE=file chooses the input
@@ -152,12 +154,12 @@ lint: build ## clang-tidy over all C++ (minutes; not part of check)
 	@run-clang-tidy-19 -quiet -p build/release -j $(JOBS) '^$(CURDIR)/(build/release/)?(?!src/CMakeFiles/)($(subst $(space),|,$(CODE_DIRS)))/'
 
 .PHONY: check-deep
-check-deep: setup viewer ## what check leaves out for its length: units unoptimized, the command line with sanitizers, minutes of fuzzing, all of clang-tidy
-	@echo "check: units, unoptimized, with sanitizers (an optimizer may remove what they would find)"
-	@cmake --preset dev -B build/unoptimized -DCMAKE_CXX_FLAGS_DEBUG="-O0 -g1" -DFIRELANE_FUZZ=OFF >/dev/null
+check-deep: setup viewer ## what check leaves out for its length: units unoptimized and sanitizers in all rooms, the command line with them, minutes of fuzzing, all of clang-tidy
+	@echo "check: units, unoptimized, with sanitizers in all rooms (an optimizer may remove what they would find)"
+	@cmake --preset deep -B build/unoptimized -DCMAKE_CXX_FLAGS_DEBUG="-O0 -g1" -DFIRELANE_FUZZ=OFF >/dev/null
 	@cmake --build build/unoptimized -j $(JOBS) && export FIRELANE_DEEP=1 && $(call units,unoptimized)
-	@$(call cmake,dev,firelane)
-	@echo "check: the command line with sanitizers"; $(PYTHON) tests/cli/run.py build/dev/firelane tests/cli/*.test
+	@$(call cmake,deep,firelane)
+	@echo "check: the command line with sanitizers"; $(PYTHON) tests/cli/run.py build/deep/firelane tests/cli/*.test
 	@$(MAKE) --no-print-directory fuzz lint
 
 .PHONY: docs

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs every libFuzzer target for SECONDS each at most, as many at once as there are cores: tools/fuzz.sh SECONDS [flags]
-# The seeds of fuzz/corpus are always tried first; what is found is kept in FUZZ_CORPUS (build/fuzz/corpus), crashes in build/fuzz.
+# Of the build FUZZ_BUILD (build/dev). The seeds of fuzz/corpus are always tried first; what is found is kept in FUZZ_CORPUS
+# (build/fuzz/corpus), crashes in build/fuzz.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=$1
@@ -27,5 +28,5 @@ run_target() {
 }
 export -f run_target
 
-printf '%s\0' build/dev/fuzz/fuzz_* |
+printf '%s\0' "${FUZZ_BUILD:-build/dev}"/fuzz/fuzz_* |
   xargs -0 -P "$(nproc)" -I{} bash -c 'run_target "$@"' run_target {} "$seconds" "$@"

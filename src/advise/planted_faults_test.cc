@@ -1,5 +1,5 @@
 // Programs recorded on an H200, each with one planted fault and without it (bench/diagnose): the
-// finding comes first and is absent once the fault is mended, and what it promises is near to what mending saved.
+// finding comes first and is absent once the fault is fixed, and what it promises is close to what fixing it saved.
 #include <gtest/gtest.h>
 
 #include <algorithm>

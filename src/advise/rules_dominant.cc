@@ -68,16 +68,16 @@ Advice advice_for(KernelClass what, std::string_view name) {
     case KernelClass::kConvolution:
       return {
           "a layout or an algorithm that does not fit (channels_last, cudnn.benchmark), few channels on a large "
-          "image, or a kernel that is larger than need be",
+          "image, or a kernel that is larger than necessary",
           "model = model.to(memory_format=torch.channels_last)"};
     case KernelClass::kMatmul:
-      return {"sizes that are too small or no multiples of 8, a wider type than need be, or a batch of one",
+      return {"sizes that are too small or no multiples of 8, a wider type than necessary, or a batch of one",
               "with torch.autocast(device_type, dtype=torch.bfloat16): ..."};
     case KernelClass::kAttention:
-      return {"sequences that are longer than need be: padding, or no window", "batches of samples of similar length"};
+      return {"sequences that are longer than necessary: padding, or no window", "batches of samples of similar length"};
     case KernelClass::kIndexing:
       return {
-          "an algorithm that does more than need be: sorting where topk would do, indices with many duplicates, a "
+          "an algorithm that does more than necessary: sorting where topk would do, indices with many duplicates, a "
           "dense gradient of a large table",
           "nn.Embedding(n, d, sparse=True)"};
     case KernelClass::kPointwise:
@@ -85,13 +85,13 @@ Advice advice_for(KernelClass what, std::string_view name) {
     case KernelClass::kNormalization:
     case KernelClass::kForeach:
       return {
-          "tensors that are larger than need be (a wider type, a copy, a broadcast that is written out), or several "
+          "tensors that are larger than necessary (a wider type, a copy, a broadcast that is written out), or several "
           "passes over memory that one would do",
           "model = torch.compile(model)"};
     default:
       return {
           "an input that grows, a layout that makes it copy, too small a batch, or an algorithm that does more than "
-          "need be: look at the shapes it is called with",
+          "necessary: look at the shapes it is called with",
           "with torch.profiler.record_function(\"part\"): ..."};
   }
 }
@@ -412,7 +412,7 @@ std::vector<Rule> dominant_rules() {
        "rule had something to say about it. That is where to look first, whatever the reason: an input that grows, a "
        "layout that makes it copy, too "
        "small\n"
-       "a batch, an algorithm that does more than need be.\n\n"
+       "a batch, an algorithm that does more than necessary.\n\n"
        "How it is found: time in the operator itself, by name, on the thread that trains; of calls at several places "
        "in "
        "a\n"

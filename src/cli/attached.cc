@@ -92,7 +92,7 @@ Result<bool> Channel::wait_for(const live::Process& process, double seconds) {
       if (connection_ >= 0 && ::getsockopt(connection_, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
           peer.pid == process.pid)
         return true;
-      if (connection_ >= 0) ::close(std::exchange(connection_, -1));  // a stranger
+      if (connection_ >= 0) ::close(std::exchange(connection_, -1));  // some other process
     } else if ((ready[1].revents & POLLIN) != 0) {
       return Error{std::to_string(process.pid) + ": the program ended before it could be recorded"};
     }

@@ -352,7 +352,7 @@ def test_data_loader_workers_are_not_disturbed(run):
 
 def test_a_forked_child_can_make_its_own_recording(tmp_path):
     program = textwrap.dedent("""
-        import os, sys, torch
+        import os, quick_torch, sys, torch
         sys.path.insert(0, sys.argv[1])
         from firelane import _record
         recorder = _record.start(_record.RecordOptions(shapes=True, memory=True, stacks=True))
@@ -385,7 +385,7 @@ def test_a_forked_child_can_make_its_own_recording(tmp_path):
 
 def test_exit_without_stop_keeps_the_exit_status(tmp_path):
     program = textwrap.dedent("""
-        import sys, torch
+        import quick_torch, sys, torch
         sys.path.insert(0, sys.argv[1])
         from firelane import _record
         recorder = _record.start(_record.RecordOptions(memory=True, stacks=True, modules=True))

@@ -126,8 +126,10 @@ export function launchBrowser() {
 }
 
 export class Suite {
-  constructor() {
+  // `pictures`: of each test's last screen, and where a test asks for one. Those of failed tests are always taken.
+  constructor({ pictures }) {
     this.tests = [];
+    this.pictures = pictures;
   }
 
   // Options: `expectErrors`, a regular expression for console errors that belong to the test; `viewport`; `dark`; `touch`.
@@ -140,7 +142,7 @@ export class Suite {
     mkdirSync(kArtefacts, { recursive: true });
     const failed = [];
     for (const item of this.tests) {
-      if (item.name.includes(only) && !(await runOne(browser, item))) failed.push(item.name);
+      if (item.name.includes(only) && !(await runOne(browser, item, this.pictures))) failed.push(item.name);
     }
     return failed;
   }
@@ -169,14 +171,17 @@ async function openPage(browser, { expectErrors, viewport, dark, touch }) {
   return { context, page, errors };
 }
 
-async function runOne(browser, item) {
+async function runOne(browser, item, pictures) {
   const start = performance.now();
   let opened = null;
   let error = null;
-  const shot = (suffix = "") =>
+  const picture = (suffix) =>
     opened.page.screenshot({
       path: join(kArtefacts, `${fileName(item.name)}${suffix && `-${fileName(suffix)}`}.png`),
     });
+  const shot = async (suffix = "") => {
+    if (pictures) await picture(suffix);
+  };
   try {
     opened = await openPage(browser, item);
     await item.run({ page: opened.page, shot });
@@ -184,7 +189,7 @@ async function runOne(browser, item) {
     await shot();
   } catch (reason) {
     error = reason;
-    if (opened) await shot("failed").catch(() => {});
+    if (opened) await picture("failed").catch(() => {});
   }
   await opened?.context.close().catch(() => {});
   const seconds = ((performance.now() - start) / 1000).toFixed(1);

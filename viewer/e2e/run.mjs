@@ -1,9 +1,9 @@
 // The viewer against the built program, in headless Chromium:
 //
-//   node viewer/e2e/run.mjs [--repeat N] [--busy N] [PART OF A TEST'S NAME]
+//   node viewer/e2e/run.mjs [--pictures] [--repeat N] [--busy N] [PART OF A TEST'S NAME]
 //
-// Pictures land in viewer/e2e/artefacts. Exit code 1 when a test failed. Without Chromium, or where it does not start (some
-// containers), the tests are skipped with a line that says why.
+// Pictures land in viewer/e2e/artefacts: those of failed tests, with --pictures of all. Exit code 1 when a test failed. Without
+// Chromium, or where it does not start (some containers), the tests are skipped with a line that says why.
 //
 // --repeat runs everything N times, each time with a new server and browser, and ends with how often each test failed; --busy
 // keeps N more processes busy meanwhile. Flaky tests show with: --repeat 50 --busy 4.
@@ -27,7 +27,7 @@ import { startTensorBoard, tensorBoardTests, whyNoTensorBoard } from "./tensorbo
 import { timelineTests } from "./timeline_tests.mjs";
 
 const { values: options, positionals } = parseArgs({
-  options: { repeat: { type: "string", default: "1" }, busy: { type: "string", default: "0" } },
+  options: { pictures: { type: "boolean", default: false }, repeat: { type: "string", default: "1" }, busy: { type: "string", default: "0" } },
   allowPositionals: true,
 });
 
@@ -67,7 +67,7 @@ async function runOnce() {
     stops.push(server.stop);
     if (!(await (await fetch(server.url)).text()).includes('id="app"'))
       throw new Error("e2e: the program holds no page: make build");
-    const suite = new Suite();
+    const suite = new Suite({ pictures: options.pictures });
     pageTests(suite, server.url, traces);
     panesTests(suite, server.url, traces);
     timelineTests(suite, server.url);

@@ -56,7 +56,7 @@ class Budget:
         self.step_count += count
 
     def add_window(self, cost_ns: int) -> None:
-        """A window is over. The next one is expected to cost as much as the last ones, the dear ones above all."""
+        """A window is over. The next one is expected to cost as much as the last ones, the expensive ones above all."""
         cost_ns = max(0, cost_ns)
         self.windows_ns += cost_ns
         self.window_count += 1

@@ -20,7 +20,7 @@ class OpsStacks {
   OpsStacks(const Model& model, uint32_t frames);
 
   // `backward`: the innermost backward function around the event, or kNoRow. Such events
-  // show the stack of the forward op, for that is where the user's code is.
+  // show the stack of the forward op, because that is where the user's code is.
   uint32_t of_host(Row row, Row backward);
   // Device work shows the stack of the call that queued it.
   uint32_t of_device(Row row);

@@ -5,7 +5,7 @@
 //   d.nodes[0].name, d.nodes[0].before_ns, d.nodes[0].after_ns
 //
 // Frames are the same when their names and those of all frames above are. What only one side has stays visible: a frame
-// is as wide as the mean of both sides, which adds up over its children.
+// is as wide as the average of both sides, which adds up over its children.
 #pragma once
 
 #include <cstdint>

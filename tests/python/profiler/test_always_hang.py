@@ -86,7 +86,7 @@ def test_a_program_without_process_groups_has_none():
 
 
 RANKS = """
-import sys, time, torch, torch.distributed as dist
+import quick_torch, sys, time, torch, torch.distributed as dist
 from pathlib import Path
 
 rank, run = int(sys.argv[1]), Path(sys.argv[2])

@@ -23,10 +23,10 @@ def own_folder(tmp_path, monkeypatch):
 
 def run(program, **environment):
     """(exit status, stdout, stderr) of a Python program in its own process."""
-    prelude = "import os, sys, torch\nfrom firelane.profiler import profile, schedule\n"
+    prelude = "import os, quick_torch, sys, torch\nfrom firelane.profiler import profile, schedule\n"
     done = subprocess.run(
         [sys.executable, "-c", prelude + textwrap.dedent(program)],
-        env={**os.environ, "PYTHONPATH": str(PYTHON_FOLDER), **environment},
+        env={**os.environ, "PYTHONPATH": f"{PYTHON_FOLDER}:{os.environ['PYTHONPATH']}", **environment},
         capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout, done.stderr

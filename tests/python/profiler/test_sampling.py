@@ -126,7 +126,7 @@ def test_a_program_that_forks_while_it_is_sampled_keeps_its_samples(tmp_path):
     program = """
     import os, signal, sys, time
     sys.path.insert(0, sys.argv[1])
-    import torch, firelane
+    import quick_torch, torch, firelane
     prof = firelane.profile(sample_rate=1000)
     prof.start()
     end = time.perf_counter() + 0.1

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { contrast, kLabelColors, parseHex } from "../../parts/slice_colors";
 import { changeColor, changeOf, layoutDifference } from "./flame_layout";
 
-test("a frame is as wide as the mean of both sides, and its children lie below it", () => {
+test("a frame is as wide as the average of both sides, and its children lie below it", () => {
   const { rows, toNs } = layoutDifference([
     [0, "train", 100, 140],
     [1, "gone", 60, 0],

@@ -10,7 +10,7 @@ export interface DifferenceFrame extends Frame {
   afterNs: number;
 }
 
-// Frames arrive in pre-order. Each is as wide as the mean of both sides: what is new and what is gone stay visible, and widths
+// Frames arrive in pre-order. Each is as wide as the average of both sides: what is new and what is gone stay visible, and widths
 // add up.
 export function layoutDifference(nodes: readonly FlameChange[]): FlameLayout<DifferenceFrame> {
   const next: number[] = [0]; // by depth: where the next frame starts

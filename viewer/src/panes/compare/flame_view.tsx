@@ -76,7 +76,7 @@ function Graph(props: { flame: FlameDifference; search: string }): JSX.Element {
         ) : (
           <>
             {formatDuration(flame.beforeNs)} before, {formatDuration(flame.afterNs)} after:{" "}
-            {formatChange(flame.afterNs - flame.beforeNs)}. As wide as the mean of both sides; click a frame to zoom in.
+            {formatChange(flame.afterNs - flame.beforeNs)}. As wide as the average of both sides; click a frame to zoom in.
           </>
         )}{" "}
         {zoomed && (

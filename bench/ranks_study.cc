@@ -265,6 +265,7 @@ int run_scores(int64_t jobs) {
         Planted{"straggler: garbage collection", Cause::kGc, 1},
         Planted{"straggler: allocation", Cause::kAllocation, 1}, Planted{"straggler: host", Cause::kHost, 1},
         Planted{"straggler: garbage collection, every 5th step", Cause::kGc, 5},
+        Planted{"straggler: checkpoint, every 5th step", Cause::kCheckpoint, 5},
         Planted{"straggler: slower kernels, gradients overlapped", Cause::kSlowerKernels, 1, true},
         Planted{"straggler: more work, gradients overlapped", Cause::kMoreWork, 1, true},
         Planted{"straggler: slower kernels, work as recorded", Cause::kSlowerKernels, 1, false, true},

@@ -31,7 +31,7 @@ class StepEvents:
         import torch
         from torch.utils.data import DataLoader
 
-        self._wrap(torch, "save", "checkpoint")
+        self._wrap(torch, "save", "checkpoint", range_name="torch.save")  # a range: ranks wait for the one that writes
         self._wrap(torch.nn.Module, "eval", "evaluation")
         self._wrap(DataLoader, "__iter__", "loader_start")
         gc.callbacks.append(self._collected)
@@ -49,13 +49,18 @@ class StepEvents:
         if len(steps) < _MOST and (not steps or steps[-1] != step):
             steps.append(step)
 
-    def _wrap(self, owner: Any, name: str, kind: str) -> None:
+    def _wrap(self, owner: Any, name: str, kind: str, *, range_name: str | None = None) -> None:
         original = getattr(owner, name)
 
         @functools.wraps(original)
         def noted(*args: Any, **kwargs: Any) -> Any:
             self._note(kind)
-            return original(*args, **kwargs)
+            if range_name is None:
+                return original(*args, **kwargs)
+            from torch.autograd.profiler import record_function
+
+            with record_function(range_name):
+                return original(*args, **kwargs)
 
         self._patches.replace(owner, name, noted)
 

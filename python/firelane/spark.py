@@ -19,6 +19,7 @@ package nor torch. docs/scale.md has clusters and memory settings.
 from __future__ import annotations
 
 import argparse
+import heapq
 import json
 import os
 import shutil
@@ -33,7 +34,8 @@ __all__ = ["analyze", "answer"]
 
 _ENDINGS = (".lane", ".json", ".json.gz", ".json.zst", ".part")
 _MOST_DEPTH = 4  # folders below the one that was named, as in `firelane ranks`
-_TASKS_PER_CORE = 4  # so that a slow one at the end costs little
+_TASKS_PER_CORE = 2  # all with about as many bytes; each costs as much as mapping 20 MB
+_FEW_FILES = 64  # whose parts come to the driver without lying on the executors' disks first
 _MOST_COLLECTED = 256 << 20  # bytes of parts in the driver's memory at once, of all tasks together
 _SHUFFLE_BYTES = 1 << 30  # of parts, from which on executors match: 5 million rows are 0.2 GB
 _SHUFFLE_PARTITION = 64 << 20  # bytes of parts for each partition of the shuffle
@@ -67,14 +69,14 @@ def answer(
     a folder that is no trace is left out with a line on stderr; one that was named itself is an error. Of parts that
     are larger than `shuffle_bytes` together, the executors match the numbered rows.
     """
-    files, named = _find_files(paths)
-    if not files:
+    sizes, named = _find_files(paths)
+    if not sizes:
         raise ValueError(f"no trace in {', '.join(map(str, paths))}")
     with tempfile.TemporaryDirectory(prefix="firelane-parts-") as name:
         parts, matches = Path(name) / "parts", Path(name) / "matches"
         parts.mkdir()
         count = 0
-        for row in _mapped(spark, files, command, shuffle_bytes, matches):
+        for row in _mapped(spark, sizes, command, shuffle_bytes, matches):
             if row["error"] is not None:
                 if row["path"] in named:
                     raise RuntimeError(row["error"])
@@ -91,8 +93,8 @@ def answer(
         return done.stdout
 
 
-def _find_files(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[str], set[str]]:
-    """All traces, the largest first, and those that were named themselves."""
+def _find_files(paths: Iterable[str | os.PathLike[str]]) -> tuple[dict[str, int], set[str]]:
+    """All traces with their bytes, the largest first, and those that were named themselves."""
     found: dict[str, int] = {}
     named = set()
     for path in (os.fspath(each) for each in paths):
@@ -109,34 +111,52 @@ def _find_files(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[str], set
                     found[file] = os.path.getsize(file)
     # A part that was kept beside its trace is made again: the trace may be newer.
     files = [file for file in found if not (file.endswith(".part") and file.removesuffix(".part") in found)]
-    return sorted(files, key=lambda file: (-found[file], file)), named
+    return {file: found[file] for file in sorted(files, key=lambda file: (-found[file], file))}, named
 
 
-def _mapped(spark: Any, files: list[str], command: str | None, shuffle_bytes: int, matches: Path) -> Iterator[Any]:
+def _deal(sizes: dict[str, int], tasks: int) -> list[list[str]]:
+    """The files of each task: the next largest goes to the one that has the least so far."""
+    dealt: list[list[str]] = [[] for _ in range(tasks)]
+    loads = [(0, 0, task) for task in range(tasks)]  # bytes, files, task: a heap
+    for file, size in sizes.items():
+        load, count, task = loads[0]
+        dealt[task].append(file)
+        heapq.heapreplace(loads, (load + size, count + 1, task))
+    return dealt
+
+
+def _mapped(spark: Any, sizes: dict[str, int], command: str | None, shuffle_bytes: int, matches: Path) -> Iterator[Any]:
     """A row for each file; the driver holds small parts at once, and large ones one partition at a time. What executors
     match goes into the folder `matches`, which is made then."""
     try:
-        # Starting a task costs as much as mapping a small trace: a few files each, dealt out in order of their size.
+        # Starting a task costs as much as mapping a small trace: a few files each.
         cores = spark.sparkContext.defaultParallelism
-        tasks = min(len(files), _TASKS_PER_CORE * cores)
+        tasks = min(len(sizes), _TASKS_PER_CORE * cores)
     except Exception:  # Spark Connect has no context
-        tasks = cores = len(files)
-    dealt = [files[task::tasks] for task in range(tasks)]
+        tasks = cores = len(sizes)
+    dealt = _deal(sizes, tasks)
     threads = int(spark.conf.get("spark.task.cpus", "1"))
     # A row a task, made by the JVM: the paths travel with the function, and Python is started once.
     parts = spark.range(0, tasks, 1, tasks).mapInArrow(_mapper(dealt, command, threads), _SCHEMA)
     from pyspark import StorageLevel
 
-    # All tasks at once, their parts on the executors' disks. Small ones come to the driver with the sizes of all, and
-    # mostly that is everything; larger ones follow, one partition at a time.
-    parts = parts.persist(StorageLevel.DISK_ONLY)
+    # All tasks at once. Small parts come to the driver with the sizes of all, and mostly that is everything; larger ones
+    # follow, one partition at a time, from the executors' disks. Writing them there takes time: of a few files it is
+    # done only when there are such, which are mapped again then.
+    is_kept = len(sizes) > _FEW_FILES
+    if is_kept:
+        parts = parts.persist(StorageLevel.DISK_ONLY)
     try:
-        small = _MOST_COLLECTED // len(files)
+        small = _MOST_COLLECTED // len(sizes)
         is_large = f"coalesce(octet_length(part), 0) > {small}"
         rows = parts.selectExpr(
             "path", f"if({is_large}, null, part) as part", "error", "octet_length(part) as bytes"
         ).collect()
         total = sum(row["bytes"] or 0 for row in rows)
+        are_large = [(row["bytes"] or 0) > small for row in rows]
+        if not is_kept and (total > shuffle_bytes or any(are_large)):
+            is_kept = True
+            parts = parts.persist(StorageLevel.DISK_ONLY)
         if total > shuffle_bytes:
             partitions = max(cores, total // _SHUFFLE_PARTITION + 1)
             slices = parts.select("part").mapInArrow(_slicer(command), _SLICES)
@@ -145,11 +165,12 @@ def _mapped(spark: Any, files: list[str], command: str | None, shuffle_bytes: in
             found = shuffled.mapInArrow(_matcher(command), "matches binary").toLocalIterator(prefetchPartitions=True)
             for count, row in enumerate(found):
                 (matches / f"{count:08}").write_bytes(row["matches"])
-        yield from (row for row in rows if (row["bytes"] or 0) <= small)
-        if any((row["bytes"] or 0) > small for row in rows):
+        yield from (row for row, is_one in zip(rows, are_large, strict=True) if not is_one)
+        if any(are_large):
             yield from parts.where(is_large).toLocalIterator(prefetchPartitions=True)
     finally:
-        parts.unpersist()
+        if is_kept:
+            parts.unpersist()
 
 
 def _program_finder(command: str | None) -> Callable[[], str | None]:
@@ -172,12 +193,17 @@ def _mapper(dealt: list[list[str]], command: str | None, threads: int) -> Callab
     find_program = _program_finder(command)
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
+        import gc
         import os
         import subprocess
         import tempfile
 
         import pyarrow
 
+        # Spark's worker looks for garbage after each task: 40 ms, for the modules of pandas and pyarrow alone. What is
+        # there before the first task stays until the worker ends.
+        if gc.get_freeze_count() == 0:
+            gc.freeze()
         program = find_program()
         schema = pyarrow.schema([("path", pyarrow.string()), ("part", pyarrow.binary()), ("error", pyarrow.string())])
 

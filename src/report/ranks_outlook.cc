@@ -116,4 +116,25 @@ Table stages_of(const Reduction& job) {
   return table;
 }
 
+Table by_step_of(const Reduction& job, size_t rows) {
+  Table table{.name = "steps",
+              .title = "Steps",
+              .columns = {{"step", "Step", Kind::kNumber},
+                          {"step_ns", "Time", Kind::kDuration},
+                          {"wait_ns", "Waiting for others", Kind::kDuration},
+                          {"latest_rank", "Latest rank", Kind::kNumber, Align::kByKind, 0, true},
+                          {"late_ns", "Late by its own work", Kind::kDuration}},
+              .hide_if_empty = true};
+  std::vector<const ranks::StepResult*> order;
+  for (const ranks::StepResult& each : job.by_step) order.push_back(&each);
+  if (rows != 0 && order.size() > rows) {
+    std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->wait_ns > b->wait_ns; });
+    table.title = "Steps in which ranks waited the most";
+  }
+  for (const ranks::StepResult* each : order) {
+    table.add({each->number, each->step_ns, each->wait_ns, cell_unless(each->latest_rank, int64_t{-1}), each->late_ns});
+  }
+  return table;
+}
+
 }  // namespace firelane::report

@@ -53,8 +53,10 @@ std::string scaling_line(const Reduction& job) {
 }
 
 std::string straggler_line(const ranks::Straggler& s) {
+  std::string where = s.host;
+  if (s.stage >= 0) where += fmt::format("{}pipeline stage {}", where.empty() ? "" : ", ", s.stage);
   const std::string who = s.whole_host ? fmt::format("The ranks of {}", s.host)
-                                       : fmt::format("Rank {}{}", s.rank, s.host.empty() ? "" : " (" + s.host + ")");
+                                       : fmt::format("Rank {}{}", s.rank, where.empty() ? "" : " (" + where + ")");
   std::string out = fmt::format("{} held everybody up: {} late in a step by {} own work", visible_text(who),
                                 advise::short_time(s.late_ns), s.whole_host ? "their" : "its");
   if (s.steps > 0)
@@ -100,6 +102,7 @@ Table stragglers_of(const Reduction& job) {
               .columns = {{"rank", "Rank", Kind::kNumber},
                           {"host", "Host", Kind::kText, Align::kByKind, 24, true},
                           {"whole_host", "Whole host", Kind::kTruth},
+                          {"stage", "Stage", Kind::kNumber, Align::kByKind, 0, true},
                           {"late_ns", "Late in a step", Kind::kDuration},
                           {"steps_late", "Latest in steps", Kind::kNumber},
                           {"steps", "of", Kind::kNumber},
@@ -112,7 +115,7 @@ Table stragglers_of(const Reduction& job) {
                           {"chance", "Chance", Kind::kSmall}},
               .hide_if_empty = true};
   for (const ranks::Straggler& s : job.stragglers) {
-    table.add({s.rank, text_or_none(s.host), int64_t{s.whole_host}, s.late_ns, s.steps_late, s.steps, s.gain_ns,
+    table.add({s.rank, text_or_none(s.host), int64_t{s.whole_host}, cell_unless(s.stage, int64_t{-1}), s.late_ns, s.steps_late, s.steps, s.gain_ns,
                s.gain_percent, std::string(ranks::name_of(s.cause)), s.why, text_or_none(s.kernel), s.first_late_ns,
                s.probability});
   }
@@ -192,7 +195,8 @@ Table groups_of(const Reduction& job, size_t rows) {
                           {"matched_rows", "Matched", Kind::kNumber},
                           {"refused", "Refused", Kind::kText, Align::kByKind, 40, true},
                           {"wait_ns", "Waiting", Kind::kDuration},
-                          {"transfer_ns", "Moving", Kind::kDuration}},
+                          {"transfer_ns", "Moving", Kind::kDuration},
+                          {"exposed_ns", "Exposed, a step", Kind::kDuration}},
               .hide_if_empty = true};
   for (const ranks::GroupResult& g : job.groups) {
     std::string refused;
@@ -203,7 +207,7 @@ Table groups_of(const Reduction& job, size_t rows) {
     }
     table.add({std::string(ranks::name_of(g.kind)), text_or_none(g.description), text_or_none(short_rank_list(g.ranks)),
                cell_unless(g.size, int64_t{0}), g.present, std::string(ranks::name_of(g.match.by)), g.match.rows,
-               g.match.matched_rows, text_or_none(refused), g.wait_ns, g.transfer_ns});
+               g.match.matched_rows, text_or_none(refused), g.wait_ns, g.transfer_ns, g.exposed_ns});
   }
   shorten(table, rows);
   return table;
@@ -393,6 +397,7 @@ Report ranks_report(const Reduction& job, const RanksOptions& options) {
                    stragglers_of(job),
                    what_ifs_of(job),
                    ranks_of(job, options.rows),
+                   by_step_of(job, options.rows),
                    collectives_of(job, options.rows, options.link_gb_s),
                    groups_of(job, options.rows),
                    path_of(job),
@@ -401,7 +406,7 @@ Report ranks_report(const Reduction& job, const RanksOptions& options) {
                    clocks_of(job, options.rows),
                    refusals_of(job)};
   for (Table& table : report.tables) {
-    if (table.name == "critical_path") shorten(table, options.rows);
+    if (table.name == "critical_path" || table.name == "steps") shorten(table, options.rows);
   }
   add_flight(job, report);
   for (const std::string& note : job.notes) report.notes.emplace_back(note);

@@ -90,6 +90,7 @@ void map_segments(const analyze::HostTime& host, const TimeLine& line, Part& par
     rows.kernel_ns.push_back(kernel_ns);
     work_at = until;
     rows.copy_ns.push_back(line.copies.covered_ns(gap_start, start));
+    rows.checkpoint_ns.push_back(line.checkpoints.covered_ns(gap_start, start));
     const HostParts idle = idle_parts(host, line.busy, gap_start, start);
     rows.input_ns.push_back(idle.input_ns);
     rows.gc_ns.push_back(idle.gc_ns);
@@ -111,13 +112,15 @@ void map_steps(const Model& model, const analyze::HostTime& host, const TimeLine
       const int64_t end = std::max(start, step.span.end_ns);
       const int64_t compute = line.compute.covered_ns(start, end);
       const int64_t copies = line.copies.covered_ns(start, end);
+      const int64_t checkpoints = line.checkpoints.covered_ns(start, end);
       const HostParts idle = idle_parts(host, line.busy, start, end);
       out.number.push_back(step.number);
       out.start_ns.push_back(start);
       out.end_ns.push_back(end);
       out.compute_ns.push_back(compute);
-      out.exposed_ns.push_back(line.busy.covered_ns(start, end) - compute - copies);
+      out.exposed_ns.push_back(line.busy.covered_ns(start, end) - compute - copies - checkpoints);
       out.copy_ns.push_back(copies);
+      out.checkpoint_ns.push_back(checkpoints);
       out.input_ns.push_back(idle.input_ns);
       out.gc_ns.push_back(idle.gc_ns);
       out.allocation_ns.push_back(idle.allocation_ns);
@@ -156,6 +159,7 @@ Part map_trace(const StudiedTrace& trace) {
   map_segments(host, line, part);
   map_steps(model, host, line, part);
   map_memory(model, part);
+  map_device_state(model, part);
   return part;
 }
 

@@ -54,8 +54,9 @@ void map_collectives(const Model& model, const std::vector<FoundCollective>& fou
 struct TimeLine {
   analyze::IntervalSet compute;
   analyze::IntervalSet collectives;
-  analyze::IntervalSet copies;  // without what the two above cover
-  analyze::IntervalSet busy;    // all of them
+  analyze::IntervalSet checkpoints;  // being written, without what the two above cover
+  analyze::IntervalSet copies;       // without what the three above cover
+  analyze::IntervalSet busy;         // all of them
   // Kernels (without a device: operators) in order of their start, summed up.
   std::vector<int64_t> work_start_ns;
   std::vector<int64_t> work_before;  // work_before[i]: of the first i
@@ -69,6 +70,12 @@ struct HostParts {
 };
 // Of the moments in [start, end) in which nothing of `busy` ran.
 HostParts idle_parts(const analyze::HostTime& host, const analyze::IntervalSet& busy, int64_t start_ns, int64_t end_ns);
+
+// When the leading thread writes a checkpoint: torch.save() and what is around it.
+std::vector<analyze::Interval> find_checkpoints(const Model& model, const analyze::HostTime& host);  // map_checkpoints.cc
+
+// Clocks, power and temperature while the steps ran.
+void map_device_state(const Model& model, Part& part);  // map_device_state.cc
 
 TimeLine time_line(const Model& model, const analyze::HostTime& host, const std::vector<FoundCollective>& found,
                    bool on_device, Part& part);                                      // map_time_line.cc

@@ -32,6 +32,18 @@ struct KernelSum {
   int64_t total_ns = 0;
   int64_t work = 0;
   Row example_op = kNoRow;
+  Row longest_op = kNoRow;
+  int64_t longest_ns = -1;
+
+  void add(int64_t duration_ns, int64_t own_work, Row op) {
+    ++calls;
+    total_ns += duration_ns;
+    work += own_work;
+    if (example_op == kNoRow) example_op = op;
+    if (op == kNoRow || duration_ns <= longest_ns) return;
+    longest_ns = duration_ns;
+    longest_op = op;
+  }
 };
 
 int64_t threads_of(const Model& model, Row row) {
@@ -101,24 +113,30 @@ void keep_kernels(const Model& model, const std::map<StringId, KernelSum>& sums,
     if (!has_op) continue;
     if (model.host_slices.name[sum.example_op] != name) kernel.op = model.text(model.host_slices.name[sum.example_op]);
     add_place(model, sum.example_op, kernel);
+    const Row detail = sum.longest_op == kNoRow ? kNoRow : model.op_detail(sum.longest_op);
+    if (detail != kNoRow) kernel.shapes = std::string(model.text(model.op_details.input_dims[detail])).substr(0, 200);
   }
 }
 
-// What copies cover and the others do not.
-IntervalSet only_copies(const std::vector<Interval>& copies, const IntervalSet& others) {
+// What `some` cover and the others do not.
+IntervalSet without(const IntervalSet& some, const IntervalSet& others) {
   std::vector<Interval> out;
   const std::vector<Interval>& cover = others.intervals();
-  const IntervalSet joined(copies);  // named: in C++20 a temporary would end before the loop
-  for (const Interval& copy : joined.intervals()) {
-    int64_t at = copy.start_ns;
+  for (const Interval& each : some.intervals()) {
+    int64_t at = each.start_ns;
     auto next = std::partition_point(cover.begin(), cover.end(), [&](const Interval& i) { return i.end_ns <= at; });
-    for (; next != cover.end() && next->start_ns < copy.end_ns; ++next) {
+    for (; next != cover.end() && next->start_ns < each.end_ns; ++next) {
       if (next->start_ns > at) out.push_back({at, next->start_ns});
       at = std::max(at, next->end_ns);
     }
-    if (at < copy.end_ns) out.push_back({at, copy.end_ns});
+    if (at < each.end_ns) out.push_back({at, each.end_ns});
   }
   return IntervalSet(std::move(out));
+}
+
+IntervalSet joined(std::vector<Interval> some, const std::vector<Interval>& others) {
+  some.insert(some.end(), others.begin(), others.end());
+  return IntervalSet(std::move(some));
 }
 
 void sum_up(std::vector<PieceOfWork>& pieces, const std::unordered_map<uint32_t, int32_t>& places, TimeLine& line) {
@@ -188,11 +206,7 @@ TimeLine time_line(const Model& model, const analyze::HostTime& host, const std:
       }
       compute.push_back(span);
       pieces.push_back({span.start_ns, span.end_ns - span.start_ns, threads_of(model, row), slices.name[row]});
-      KernelSum& sum = sums[slices.name[row]];
-      ++sum.calls;
-      sum.total_ns += span.end_ns - span.start_ns;
-      sum.work += pieces.back().work;
-      if (sum.example_op == kNoRow) sum.example_op = slices.op[row];
+      sums[slices.name[row]].add(span.end_ns - span.start_ns, pieces.back().work, slices.op[row]);
     }
   } else if (!host.chains.empty()) {
     // Operators compute here; a collective's own thread is not looked at, and waiting for one is no computing.
@@ -206,22 +220,21 @@ TimeLine time_line(const Model& model, const analyze::HostTime& host, const std:
       if (name.starts_with("c10d::") || name == "record_param_comms") return;
       pieces.push_back({model.host_slices.start_ns[row], model.host_slices.duration_ns[row], sizes.of(row),
                         model.host_slices.name[row]});
-      KernelSum& sum = sums[model.host_slices.name[row]];
-      ++sum.calls;
-      sum.total_ns += model.host_slices.duration_ns[row];
-      sum.work += pieces.back().work;
-      if (sum.example_op == kNoRow) sum.example_op = row;
+      sums[model.host_slices.name[row]].add(model.host_slices.duration_ns[row], pieces.back().work, row);
     });
   }
+  const IntervalSet writing(find_checkpoints(model, host));
   line.compute = IntervalSet(std::move(compute));
+  // Kernels run on beside a checkpoint. Operators that are called to write one do not compute.
+  if (!on_device && !writing.intervals().empty()) line.compute = without(line.compute, writing);
   std::vector<Interval> moving;
   for (const FoundCollective& each : found) moving.push_back({each.start_ns, each.end_ns});
   line.collectives = IntervalSet(moving);
-  std::vector<Interval> both = line.compute.intervals();
-  both.insert(both.end(), moving.begin(), moving.end());
-  line.copies = only_copies(copies, IntervalSet(both));
-  both.insert(both.end(), line.copies.intervals().begin(), line.copies.intervals().end());
-  line.busy = IntervalSet(std::move(both));
+  const IntervalSet both = joined(std::move(moving), line.compute.intervals());
+  line.checkpoints = without(writing, both);
+  const IntervalSet all_three = joined(both.intervals(), line.checkpoints.intervals());
+  line.copies = without(IntervalSet(std::move(copies)), all_three);
+  line.busy = joined(all_three.intervals(), line.copies.intervals());
   std::unordered_map<uint32_t, int32_t> places;
   keep_kernels(model, sums, part, places);
   sum_up(pieces, places, line);

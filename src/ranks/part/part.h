@@ -85,7 +85,8 @@ struct PartGroup {
   COLUMN(sync_ns, "of the gap: the device idle, the host in calls that wait for it")                       \
   COLUMN(host_ns, "of the gap: the device idle, the host elsewhere")                                       \
   COLUMN(kernel, "index in kernels: most time since the collective before it arrived; -1: not known")      \
-  COLUMN(kernel_ns, "its time since then")
+  COLUMN(kernel_ns, "its time since then")                                                                 \
+  COLUMN(checkpoint_ns, "of the gap: a checkpoint is written, and no kernel computes; -1: not known")
 
 struct PartCollectives {
 #define FL_PART_COLUMN(name, meaning) std::vector<int64_t> name;
@@ -95,7 +96,7 @@ struct PartCollectives {
   bool operator==(const PartCollectives&) const = default;
 };
 
-// Steps of the rank; the parts from compute_ns to host_ns add up to the step.
+// Steps of the rank; the parts from compute_ns to host_ns and checkpoint_ns add up to the step.
 #define FL_PART_STEPS(COLUMN)                                                            \
   COLUMN(number, "of the step; found ones count from 0")                                 \
   COLUMN(start_ns, "its span, see analyze/steps/step_spans.h")                           \
@@ -110,7 +111,8 @@ struct PartCollectives {
   COLUMN(host_ns, "the device idle, the host elsewhere")                                 \
   COLUMN(communication_ns, "collectives, hidden or not; not a part of the sum")          \
   COLUMN(warm_up, "1: a leading step that is slower than the rest")                      \
-  COLUMN(peak_bytes, "most memory allocated on the device in the step; -1: not known")
+  COLUMN(peak_bytes, "most memory allocated on the device in the step; -1: not known")   \
+  COLUMN(checkpoint_ns, "a checkpoint is written, and no kernel computes; -1: not known")
 
 struct PartSteps {
 #define FL_PART_COLUMN(name, meaning) std::vector<int64_t> name;
@@ -129,8 +131,19 @@ struct PartKernel {
   int64_t work = 0;    // threads launched
   std::string module;  // nn.Module of its first call; "" not recorded
   std::string line;    // of the user's code that made that call: "train.py(41): step"; "" not recorded
+  std::string shapes;  // of the inputs of `op` in its longest call: "[[8, 512], [512, 64]]"; "" not recorded
 
   bool operator==(const PartKernel&) const = default;
+};
+
+// What the device was like while the steps ran, medians of its samples; -1: not recorded.
+struct PartDeviceState {
+  int64_t sm_clock_mhz = -1;
+  int64_t memory_clock_mhz = -1;
+  int64_t power_watts = -1;
+  int64_t temperature_celsius = -1;
+
+  bool operator==(const PartDeviceState&) const = default;
 };
 
 struct Part {
@@ -156,6 +169,7 @@ struct Part {
   PartCollectives collectives;
   PartSteps steps;
   std::vector<PartKernel> kernels;
+  PartDeviceState device_state;
 
   bool operator==(const Part&) const = default;
 };

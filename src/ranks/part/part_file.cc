@@ -22,7 +22,9 @@ enum class Section : uint32_t {
   kCollectives = 3,
   kSteps = 4,
   kKernels = 5,
-  kPlaces = 6
+  kPlaces = 6,
+  kShapes = 7,
+  kDeviceState = 8
 };
 enum class Form : uint8_t { kConstant = 0, kPlain = 1, kDelta = 2 };
 
@@ -265,6 +267,38 @@ bool read_places(ByteReader in, Part& part) {
   return in.ok();
 }
 
+std::string shapes_of(const Part& part) {
+  std::string out;
+  append_varint(out, part.kernels.size());
+  for (const PartKernel& kernel : part.kernels) append_text(out, kernel.shapes);
+  return out;
+}
+
+bool read_shapes(ByteReader in, Part& part) {
+  if (in.varint() != part.kernels.size()) return false;
+  for (PartKernel& kernel : part.kernels) kernel.shapes = in.text();
+  return in.ok();
+}
+
+template <typename P, typename Number>
+void each_state(P& part, const Number& number) {
+  number(part.device_state.sm_clock_mhz);
+  number(part.device_state.memory_clock_mhz);
+  number(part.device_state.power_watts);
+  number(part.device_state.temperature_celsius);
+}
+
+std::string device_state_of(const Part& part) {
+  std::string out;
+  each_state(part, [&](int64_t n) { append_zigzag(out, n); });
+  return out;
+}
+
+bool read_device_state(ByteReader in, Part& part) {
+  each_state(part, [&](int64_t& n) { n = in.signed_varint(); });
+  return in.ok();
+}
+
 // Tables begin with the number of their columns: a later writer may add some at the end. Those that an older one did
 // not have are not known.
 constexpr uint64_t kFirstCollectiveColumns = 24;
@@ -356,6 +390,8 @@ std::string encode_part(const Part& part) {
   append_section(out, Section::kSteps, table_of(part.steps, kStepColumns));
   append_section(out, Section::kKernels, kernels_of(part));
   append_section(out, Section::kPlaces, places_of(part));
+  append_section(out, Section::kShapes, shapes_of(part));
+  append_section(out, Section::kDeviceState, device_state_of(part));
   append_section(out, Section::kEnd, "");
   return out;
 }
@@ -394,6 +430,8 @@ Result<Part> decode_part(std::string_view bytes, const std::string& name) {
       case Section::kSteps: good = read_table(ByteReader(payload), kFirstStepColumns, part.steps); break;
       case Section::kKernels: good = read_kernels(ByteReader(payload), part); break;
       case Section::kPlaces: good = read_places(ByteReader(payload), part); break;
+      case Section::kShapes: good = read_shapes(ByteReader(payload), part); break;
+      case Section::kDeviceState: good = read_device_state(ByteReader(payload), part); break;
       default: break;
     }
     has_head |= kind == Section::kHead;

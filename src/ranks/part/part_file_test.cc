@@ -19,7 +19,9 @@ Part some_part() {
                    .total_ns = 12345,
                    .work = 99,
                    .module = "Linear_0",
-                   .line = "train.py(3): step"}};
+                   .line = "train.py(3): step",
+                   .shapes = "[[8, 512], [512, 64]]"}};
+  part.device_state = {.sm_clock_mhz = 1980, .memory_clock_mhz = 3201, .power_watts = 690, .temperature_celsius = 71};
   part.groups[0].ranks_cut = true;
   return part;
 }

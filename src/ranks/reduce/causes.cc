@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <unordered_map>
 
 #include "ranks/reduce/stragglers.h"
@@ -10,7 +11,8 @@ namespace firelane::ranks {
 namespace {
 
 struct PerStep {
-  double compute = 0, kernels = 0, work = 0, copy = 0, input = 0, gc = 0, allocation = 0, sync = 0, host = 0;
+  double compute = 0, kernels = 0, work = 0, copy = 0, input = 0, gc = 0, allocation = 0, sync = 0, host = 0,
+         checkpoint = 0;
 };
 
 PerStep per_step(const RankRows& rank) {
@@ -30,9 +32,10 @@ PerStep per_step(const RankRows& rank) {
     out.allocation += static_cast<double>(c.allocation_ns);
     out.sync += static_cast<double>(c.sync_ns);
     out.host += static_cast<double>(c.host_ns);
+    out.checkpoint += static_cast<double>(c.checkpoint_ns);
   }
-  for (double* each :
-       {&out.compute, &out.kernels, &out.work, &out.copy, &out.input, &out.gc, &out.allocation, &out.sync, &out.host}) {
+  for (double* each : {&out.compute, &out.kernels, &out.work, &out.copy, &out.input, &out.gc, &out.allocation,
+                       &out.sync, &out.host, &out.checkpoint}) {
     *each /= std::max(1.0, steps);
   }
   return out;
@@ -61,6 +64,7 @@ std::string more_percent(double now, double usual) {
 std::string worst_kernel(const Intake& intake, uint32_t rank, const std::vector<uint32_t>& peers, std::string& name) {
   std::unordered_map<std::string, std::vector<double>> usual;  // ns a call
   for (const uint32_t peer : peers) {
+    if (peer == rank) continue;
     for (const PartKernel& kernel : intake.ranks[peer].part.kernels) {
       if (kernel.calls > 0)
         usual[kernel.name].push_back(static_cast<double>(kernel.total_ns) / static_cast<double>(kernel.calls));
@@ -80,6 +84,82 @@ std::string worst_kernel(const Intake& intake, uint32_t rank, const std::vector<
     out = more_percent(now, each) + " slower a call";
   }
   return out;
+}
+
+// An operator as one rank runs it: of the kernel on which it spends the most, the inputs of the longest call.
+struct OpUse {
+  double total_ns = 0;
+  double longest_ns = -1;
+  std::string shapes;
+};
+
+std::map<std::string, OpUse> uses_of(const Part& part) {
+  std::map<std::string, OpUse> out;
+  for (const PartKernel& kernel : part.kernels) {
+    OpUse& use = out[kernel.op.empty() ? kernel.name : kernel.op];
+    const auto total = static_cast<double>(kernel.total_ns);
+    use.total_ns += total;
+    if (total <= use.longest_ns || kernel.shapes.empty()) continue;
+    use.longest_ns = total;
+    use.shapes = kernel.shapes;
+  }
+  return out;
+}
+
+// Of the operators with other inputs than on the other ranks, the one that adds the most: "aten::mm of [[8, 64]]
+// instead of [[4, 64]]". "" where no shapes were recorded, or all are the same.
+std::string other_shapes(const Intake& intake, uint32_t rank, const std::vector<uint32_t>& peers) {
+  constexpr size_t kMostPeers = 32;  // that are looked at
+  std::unordered_map<std::string, std::vector<OpUse>> usual;
+  size_t looked_at = 0;
+  for (const uint32_t peer : peers) {
+    if (peer == rank || looked_at++ >= kMostPeers) continue;
+    for (auto& [op, use] : uses_of(intake.ranks[peer].part)) usual[op].push_back(std::move(use));
+  }
+  double most = 0;
+  std::string out;
+  for (const auto& [op, use] : uses_of(intake.ranks[rank].part)) {
+    const auto known = usual.find(op);
+    if (use.shapes.empty() || known == usual.end()) continue;
+    std::vector<double> totals;
+    std::map<std::string, size_t> shapes;
+    for (const OpUse& each : known->second) {
+      totals.push_back(each.total_ns);
+      if (!each.shapes.empty()) ++shapes[each.shapes];
+    }
+    const double added = use.total_ns - middle(std::move(totals));
+    if (added <= most || shapes.empty() || shapes.contains(use.shapes)) continue;
+    most = added;
+    const auto commonest = std::ranges::max_element(shapes, {}, [](const auto& each) { return each.second; });
+    out = op + " of " + use.shapes + " instead of " + commonest->first;
+  }
+  return out;
+}
+
+// Clocks, power and temperature of its device beside those of the others, where both were recorded.
+std::string device_state_words(const Intake& intake, uint32_t rank, const std::vector<uint32_t>& peers) {
+  const PartDeviceState& own = intake.ranks[rank].part.device_state;
+  const auto usual = [&](int64_t PartDeviceState::* field) {
+    std::vector<double> values;
+    for (const uint32_t peer : peers) {
+      const int64_t value = intake.ranks[peer].part.device_state.*field;
+      if (peer != rank && value >= 0) values.push_back(static_cast<double>(value));
+    }
+    return values.empty() ? int64_t{-1} : std::llround(middle(std::move(values)));
+  };
+  const int64_t clock = usual(&PartDeviceState::sm_clock_mhz);
+  if (own.sm_clock_mhz < 0 || clock < 0) return "";
+  const auto also = [&](int64_t PartDeviceState::* field, const char* unit) {
+    const int64_t others = usual(field);
+    if (own.*field < 0) return std::string();
+    return ", " + std::to_string(own.*field) + unit +
+           (others < 0 ? "" : " (others " + std::to_string(others) + unit + ")");
+  };
+  constexpr double kLower = 0.97;
+  const bool is_low = static_cast<double>(own.sm_clock_mhz) < kLower * static_cast<double>(clock);
+  return "its GPU ran at " + std::to_string(own.sm_clock_mhz) + " MHz" +
+         (is_low ? ", the others at " + std::to_string(clock) + " MHz" : ", as the others did") +
+         also(&PartDeviceState::power_watts, " W") + also(&PartDeviceState::temperature_celsius, " C");
 }
 
 }  // namespace
@@ -105,7 +185,8 @@ CauseFound find_cause(const Intake& intake, uint32_t rank, const std::vector<uin
                              {Cause::kAllocation, &PerStep::allocation},
                              {Cause::kSync, &PerStep::sync},
                              {Cause::kHost, &PerStep::host},
-                             {Cause::kCopies, &PerStep::copy}};
+                             {Cause::kCopies, &PerStep::copy},
+                             {Cause::kCheckpoint, &PerStep::checkpoint}};
   const Part* worst = &kParts[0];
   const auto excess = [&](const Part& part) { return own.*part.field - usual(part.field); };
   for (const Part& part : kParts) {
@@ -128,10 +209,14 @@ CauseFound find_cause(const Intake& intake, uint32_t rank, const std::vector<uin
         out.why = "it has more work: " + numbers + " of computing, for " + more_percent(own.work, work_usual) +
                   (on_device ? " more GPU threads" : " more elements") + " in " +
                   more_percent(own.kernels, kernels_usual) + (on_device ? " more kernels" : " more operators");
+        const std::string shapes = other_shapes(intake, rank, peers);
+        if (!shapes.empty()) out.why += "; most in " + shapes;
       } else {
         const std::string kernel = worst_kernel(intake, rank, peers, out.kernel);
         out.why = std::string("the same ") + (on_device ? "kernels" : "operators") + " are slower: " + numbers +
                   (kernel.empty() ? "" : "; most in " + out.kernel.substr(0, 60) + ", " + kernel);
+        const std::string state = device_state_words(intake, rank, peers);
+        if (!state.empty()) out.why += "; " + state;
       }
       break;
     }
@@ -143,6 +228,7 @@ CauseFound find_cause(const Intake& intake, uint32_t rank, const std::vector<uin
       out.why = "its host is late: " + numbers + (on_device ? " with the device idle" : " outside of operators");
       break;
     case Cause::kCopies: out.why = "copies: " + numbers; break;
+    case Cause::kCheckpoint: out.why = "it writes checkpoints: " + numbers + " in torch.save() and the like"; break;
     default: break;
   }
   return out;

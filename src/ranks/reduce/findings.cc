@@ -47,6 +47,13 @@ constexpr std::array kTexts = {
         "step\n"
         "on all ranks, and use fewer, larger collectives."},
     FindingText{
+        "uneven-stages",
+        "Pipeline stages have different amounts of work, and all of them wait for the one with the most.\n\n"
+        "The first stage often has the embedding, the last one the output layer and the loss. Give the heaviest stage\n"
+        "fewer layers, or split it; the table of stages has the work of each. The gain is a replay of all ranks in "
+        "which\n"
+        "every stage has the same work."},
+    FindingText{
         "mismatched-collectives",
         "Ranks call different collectives under the same number of a group.\n\n"
         "That hangs or computes wrong results. A branch that depends on data or on the rank is the usual cause."},
@@ -83,6 +90,10 @@ std::string remedy_for(Cause cause, int64_t rank, const std::string& path) {
     case Cause::kGc: return "gc.disable(), and gc.collect() at the same step on all ranks" + look;
     case Cause::kAllocation:
       return "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or less memory on that rank" + look;
+    case Cause::kCheckpoint:
+      return "write checkpoints in the background (torch.distributed.checkpoint.async_save), or let all ranks write "
+             "their own part" +
+             look;
     default: return "find out what the host of rank " + std::to_string(rank) + " does then" + look;
   }
 }
@@ -149,6 +160,22 @@ std::vector<RankFinding> rank_findings(const Reduction& job) {
                    .gain_high_ns = static_cast<int64_t>(job.scaling.lost_share * step),
                    .try_text = "even out the batches of the ranks; collect garbage at the same step on all",
                    .confidence = "medium"});
+  }
+  const auto even = std::ranges::find(job.what_ifs, "even-stages", &WhatIf::id);
+  if (even != job.what_ifs.end() && even->gain_percent >= 3) {
+    const std::vector<PipelineStage>& stages = job.pipeline.stages;
+    const auto heaviest = std::ranges::max_element(stages, {}, &PipelineStage::work_ns);
+    int64_t others = 0;
+    for (const PipelineStage& each : stages) others += &each == &*heaviest ? 0 : each.work_ns;
+    out.push_back({.id = "uneven-stages",
+                   .title = "pipeline stage " + std::to_string(heaviest - stages.begin()) + " has " +
+                            milliseconds(heaviest->work_ns) + " of work in a step, the others " +
+                            milliseconds(others / static_cast<int64_t>(stages.size() - 1)) + " on average",
+                   .share_of_step = even->gain_percent / 100,
+                   .gain_low_ns = 0,
+                   .gain_high_ns = even->gain_ns,
+                   .try_text = "move layers from that stage to others, or split it",
+                   .confidence = job.ranks < job.world_size ? "medium" : "high"});
   }
   const double moving = static_cast<double>(job.time.transfer_ns) / step;
   if (moving > 0.05) {

@@ -128,6 +128,7 @@ void add_causes(const PartCollectives& c, size_t i, Causes& sum) {
   sum.allocation_ns += c.allocation_ns[i];
   sum.sync_ns += c.sync_ns[i];
   sum.host_ns += c.host_ns[i];
+  sum.checkpoint_ns += std::max<int64_t>(0, c.checkpoint_ns[i]);
 }
 
 void add_reason(const PartCollectives& c, size_t i, CollectiveRow& row) {
@@ -137,11 +138,12 @@ void add_reason(const PartCollectives& c, size_t i, CollectiveRow& row) {
                                                 {c.gc_ns[i], IdleKind::kGc},
                                                 {c.allocation_ns[i], IdleKind::kAllocation},
                                                 {c.sync_ns[i], IdleKind::kSync},
-                                                {c.host_ns[i], IdleKind::kHost}};
+                                                {c.host_ns[i], IdleKind::kHost},
+                                                {c.checkpoint_ns[i], IdleKind::kCheckpoint}};
   int64_t idle = 0;
   int64_t most = 0;
   for (const auto& [ns, kind] : parts) {
-    idle += ns;
+    idle += std::max<int64_t>(0, ns);
     if (ns > most) {
       most = ns;
       row.idle = kind;
@@ -157,7 +159,7 @@ void add_reason(const PartCollectives& c, size_t i, CollectiveRow& row) {
 
 std::string_view name_of(IdleKind kind) {
   constexpr std::string_view kNames[] = {
-      "", "DataLoader", "garbage collection", "memory allocation", "synchronization", "host"};
+      "", "DataLoader", "garbage collection", "memory allocation", "synchronization", "host", "checkpoint"};
   return kNames[static_cast<size_t>(kind)];
 }
 

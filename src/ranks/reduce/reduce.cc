@@ -127,6 +127,16 @@ void add_ranks(const Intake& intake, const Matches& matches, const Waits& waits,
   }
 }
 
+// Steps of a group's ranks that are judged, of all of them together.
+int64_t judged_steps(const Intake& intake, const JobGroup& group) {
+  int64_t out = 0;
+  for (const uint32_t r : group.members) {
+    const PartSteps& steps = intake.ranks[r].part.steps;
+    for (size_t s = 0; s < steps.size(); ++s) out += is_judged(steps, s) ? 1 : 0;
+  }
+  return std::max<int64_t>(1, out);
+}
+
 void add_groups(const Intake& intake, const Matches& matches, const Waits& waits, const std::vector<GroupKind>& kinds,
                 Reduction& out) {
   for (size_t g = 0; g < intake.groups.size(); ++g) {
@@ -139,7 +149,8 @@ void add_groups(const Intake& intake, const Matches& matches, const Waits& waits
                           .present = static_cast<int64_t>(group.members.size()),
                           .match = matches.groups[g],
                           .wait_ns = waits.group_wait_ns[g],
-                          .transfer_ns = waits.group_transfer_ns[g]});
+                          .transfer_ns = waits.group_transfer_ns[g],
+                          .exposed_ns = waits.group_exposed_ns[g] / judged_steps(intake, group)});
     out.matched_rows += matches.groups[g].matched_rows;
     out.instances += matches.groups[g].instances;
     for (size_t i = 0; i < kRefusalCount; ++i) out.refused[i] += matches.groups[g].refused[i];
@@ -236,7 +247,7 @@ Scaling find_scaling(const Intake& intake, const Waits& waits, const JobReplay& 
   return s;
 }
 
-void add_steps(const Intake& intake, Reduction& out) {
+void add_steps(const Intake& intake, const Waits& waits, Reduction& out) {
   std::map<int64_t, size_t> counts;
   size_t with_steps = 0;
   bool marked = true;
@@ -246,7 +257,25 @@ void add_steps(const Intake& intake, Reduction& out) {
     marked = marked && rank.part.steps_marked;
     for (const int64_t number : rank.part.steps.number) ++counts[number];
   }
-  for (const auto& [number, count] : counts) out.steps += count == with_steps ? 1 : 0;
+  std::map<int64_t, StepResult> common;
+  for (const auto& [number, count] : counts) {
+    if (count == with_steps) common[number].number = number;
+  }
+  out.steps = static_cast<int64_t>(common.size());
+  for (size_t r = 0; r < intake.ranks.size(); ++r) {
+    const PartSteps& steps = intake.ranks[r].part.steps;
+    for (size_t s = 0; s < steps.size(); ++s) {
+      const auto at = common.find(steps.number[s]);
+      if (at == common.end()) continue;
+      StepResult& step = at->second;
+      step.step_ns += (steps.end_ns[s] - steps.start_ns[s]) / static_cast<int64_t>(with_steps);
+      step.wait_ns += waits.ranks[r].wait_by_step[s] / static_cast<int64_t>(with_steps);
+      if (waits.ranks[r].late_by_step[s] <= step.late_ns) continue;
+      step.late_ns = waits.ranks[r].late_by_step[s];
+      step.latest_rank = intake.ranks[r].part.rank;
+    }
+  }
+  for (const auto& [number, step] : common) out.by_step.push_back(step);
   if (!marked || with_steps < 2) return;
   const auto partly = static_cast<int64_t>(counts.size()) - out.steps;
   if (partly > 0) {
@@ -299,7 +328,7 @@ void add_notes(const Intake& intake, Reduction& out) {
 std::string_view name_of(Cause cause) {
   constexpr std::string_view kNames[] = {
       "unknown",           "more work",       "slower kernels", "input", "garbage collection",
-      "memory allocation", "synchronization", "host",           "copies"};
+      "memory allocation", "synchronization", "host",           "copies", "checkpoint"};
   return kNames[static_cast<size_t>(cause)];
 }
 
@@ -338,9 +367,16 @@ Result<void> StudiedJob::study(std::span<const FlightLog> dumps) {
   out.pipeline = find_pipeline(replay, waits);
   out.scaling = found_scaling.get();
   out.stragglers = find_stragglers(intake, waits, replay, out.scaling);
+  for (Straggler& each : out.stragglers) {
+    for (size_t s = 0; s < out.pipeline.stages.size(); ++s) {
+      if (std::ranges::find(out.pipeline.stages[s].ranks, each.rank) != out.pipeline.stages[s].ranks.end()) {
+        each.stage = static_cast<int64_t>(s);
+      }
+    }
+  }
   add_what_ifs(replay, waits, out);
   add_path(replay, kinds, path, out);
-  add_steps(intake, out);
+  add_steps(intake, waits, out);
   add_notes(intake, out);
   if (!dumps.empty()) join_flight(intake, dumps, out);
   return {};

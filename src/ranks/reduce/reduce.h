@@ -33,6 +33,7 @@ enum class Cause : uint8_t {
   kSync,
   kHost,
   kCopies,
+  kCheckpoint,
 };
 std::string_view name_of(Cause cause);  // "more work"
 
@@ -76,6 +77,7 @@ struct GroupResult {
   GroupMatch match;
   int64_t wait_ns = 0;  // of all its ranks
   int64_t transfer_ns = 0;
+  int64_t exposed_ns = 0;  // waiting and moving per step and rank, while nothing computed
 };
 
 // Collectives of one kind, size and kind of group.
@@ -113,6 +115,7 @@ struct Straggler {
   std::string kernel;         // of slower kernels: the one that adds the most
   int64_t first_late_ns = 0;  // where to look: start of its latest arrival in its trace
   int64_t waiting_ranks = 0;
+  int64_t stage = -1;  // of the pipeline
   double probability = 1;  // that equal ranks look like this
 };
 
@@ -125,6 +128,15 @@ struct Scaling {
   int64_t worst_ranks = 0;
   double lost_gpu_seconds = 0;  // over the recording, of all ranks that are there
   double lost_share = 0;        // of all GPU time
+};
+
+// A step that all ranks recorded.
+struct StepResult {
+  int64_t number = 0;
+  int64_t step_ns = 0;  // average of the ranks
+  int64_t wait_ns = 0;  // for others, hidden or not: average of the ranks
+  int64_t latest_rank = -1;
+  int64_t late_ns = 0;  // how long that one kept others waiting, by its own work
 };
 
 // A type of work: the job with only its durations as recorded, divided by the job in which everything is even.
@@ -206,6 +218,7 @@ struct Reduction {
   std::string first_mismatch;
   Scaling scaling;
   std::vector<Straggler> stragglers;  // most gain first; empty: nobody stands out
+  std::vector<StepResult> by_step;    // in order of their numbers
   double memory_imbalance = 0;        // most peak memory of a rank divided by the average; 0 not known
   int64_t memory_peak_rank = -1;
   double expert_imbalance = 0;      // all_to_all bytes: most divided by the average

@@ -28,7 +28,7 @@ struct Signature {
 };
 
 // What the host did while the device was idle before a collective.
-enum class IdleKind : uint8_t { kNone, kInput, kGc, kAllocation, kSync, kHost };
+enum class IdleKind : uint8_t { kNone, kInput, kGc, kAllocation, kSync, kHost, kCheckpoint };
 std::string_view name_of(IdleKind kind);  // "DataLoader"
 
 struct CollectiveRow {
@@ -79,7 +79,7 @@ struct JobGroup {
 // Sums over a rank's rows: why it arrived when it did.
 struct Causes {
   int64_t compute_ns = 0, kernels = 0, work = 0, copy_ns = 0, input_ns = 0, gc_ns = 0, allocation_ns = 0, sync_ns = 0,
-          host_ns = 0;
+          host_ns = 0, checkpoint_ns = 0;
 };
 
 struct RankRows {

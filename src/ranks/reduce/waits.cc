@@ -86,6 +86,10 @@ class WaitFinder {
         expose(static_cast<uint32_t>(i - 1));
       }
     });
+    out_.group_exposed_ns.assign(intake_.groups.size(), 0);
+    for (const RankWaits& rank : out_.ranks) {
+      for (const auto& [group, ns] : rank.exposed_by_group) out_.group_exposed_ns[group] += ns;
+    }
     out_.meetings = std::move(meetings_);
     return std::move(out_);
   }
@@ -231,6 +235,8 @@ class WaitFinder {
   void expose(uint32_t r) {
     const RankRows& rank = intake_.ranks[r];
     RankWaits& out = out_.ranks[r];
+    uint32_t group = UINT32_MAX;
+    int64_t* of_group = nullptr;
     for (uint32_t i = 0; i < rank.rows.size(); ++i) {
       const CollectiveRow& row = rank.rows[i];
       const int64_t length = row.end_ns - row.start_ns;
@@ -239,6 +245,10 @@ class WaitFinder {
       const bool judged = row.step >= 0 && is_judged(rank.part.steps, static_cast<size_t>(row.step));
       out.collective_ns += length;
       out.overlapped_ns += row.overlapped_ns;
+      if (judged && row.group != UINT32_MAX) {
+        if (row.group != group) of_group = &out.exposed_by_group[group = row.group];
+        *of_group += exposed;
+      }
       if (index == kNoInstance || replay_.transfer_ns[index] < 0) {
         if (judged) out.exposed_unmatched_ns += exposed;
         continue;

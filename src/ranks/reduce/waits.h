@@ -42,6 +42,7 @@ struct RankWaits {
   int64_t exposed_wait_ns = 0;
   int64_t exposed_transfer_ns = 0;
   int64_t exposed_unmatched_ns = 0;
+  std::map<uint32_t, int64_t> exposed_by_group;  // all three
 };
 
 // Collectives of one operation, size and group size.
@@ -56,6 +57,7 @@ struct Waits {
   std::vector<RankWaits> ranks;
   std::vector<int64_t> group_wait_ns;  // by group, all ranks
   std::vector<int64_t> group_transfer_ns;
+  std::vector<int64_t> group_exposed_ns;  // in steps that are judged, not under computing
   std::map<std::tuple<uint32_t, int64_t, int64_t, uint32_t>, KindWaits> kinds;  // signature, bytes, ranks, first group
   double recorded_ns = 0;         // first to last end of what synchronizes
   std::vector<Meeting> meetings;  // by instance

@@ -145,6 +145,7 @@ class WhatIfs {
       if (stages[r] != last) only_last[r] = 1;
     }
     auto split = later({.work_factor = std::move(halved)});
+    auto same = later({.work_factor = even});
     auto all_even = later({.own = everybody(Work::kMean), .work_factor = std::move(even)});
     const double last_even = replayed({.work_factor = std::move(only_last)});
     // Each micro-batch passes through one stage more on its way: the first and the last of a step show.
@@ -160,6 +161,7 @@ class WhatIfs {
     }
     add("split-stage", "pipeline stage " + std::to_string(number) + ", the one with the most work, split in two",
         split.get() + hop);
+    add("even-stages", "the same work on all pipeline stages", same.get());
     const double lost = recorded_ns_ - all_even.get();
     if (lost > 0.001 * recorded_ns_) {
       found.last_stage_share = std::clamp((recorded_ns_ - last_even) / lost, 0.0, 1.0);

@@ -17,10 +17,10 @@ namespace {
 constexpr int64_t kUnixStart = 1'790'000'000'000'000'000;
 
 struct Work {
-  double compute = 0, input = 0, gc = 0, allocation = 0, host = 0;
+  double compute = 0, input = 0, gc = 0, allocation = 0, host = 0, checkpoint = 0;
   int64_t kernels = 0;
   double threads = 0;
-  double all() const { return compute + input + gc + allocation + host; }
+  double all() const { return compute + input + gc + allocation + host + checkpoint; }
 };
 
 struct MadeRow {
@@ -121,6 +121,7 @@ class Maker {
       case Cause::kInput: work.input += extra; break;
       case Cause::kGc: work.gc += extra; break;
       case Cause::kAllocation: work.allocation += extra; break;
+      case Cause::kCheckpoint: work.checkpoint += extra; break;
       default: work.host += extra; break;
     }
   }
@@ -325,6 +326,7 @@ class Maker {
       c.allocation_ns.push_back(static_cast<int64_t>(row.work.allocation));
       c.sync_ns.push_back(0);
       c.host_ns.push_back(static_cast<int64_t>(row.work.host));
+      c.checkpoint_ns.push_back(static_cast<int64_t>(row.work.checkpoint));
       c.kernel.push_back(spec_.details ? 0 : -1);
       c.kernel_ns.push_back(spec_.details ? c.compute_ns.back() / 4 * 3 : 0);
       carried = {};
@@ -355,6 +357,7 @@ class Maker {
         sum.input += row.work.input;
         sum.gc += row.work.gc;
         sum.allocation += row.work.allocation;
+        sum.checkpoint += row.work.checkpoint;
         moving += row.end - row.start;
         hidden += row.overlapped;
       }
@@ -372,9 +375,10 @@ class Maker {
       s.allocation_ns.push_back(whole(sum.allocation));
       s.sync_ns.push_back(0);
       s.host_ns.push_back(end - start - whole(sum.compute) - whole(moving - hidden) - whole(sum.input) - whole(sum.gc) -
-                          whole(sum.allocation));
+                          whole(sum.allocation) - whole(sum.checkpoint));
       s.communication_ns.push_back(whole(moving));
       s.warm_up.push_back(0);
+      s.checkpoint_ns.push_back(whole(sum.checkpoint));
       s.peak_bytes.push_back(spec_.details ? (int64_t{8} + rank) << 30 : -1);
       from = until;
     }

@@ -6,6 +6,9 @@ Same names, same arguments, same table; docs/profiler.md says what differs. What
 (enums, record_function, the execution trace observer) is torch's own.
 """
 
+from typing import Any
+
+import torch.profiler
 from torch.autograd import DeviceType, kineto_available
 from torch.profiler import (
     ExecutionTraceObserver,
@@ -42,3 +45,10 @@ __all__ = [
     "supported_activities",
     "tensorboard_trace_handler",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What else programs import from torch.profiler (itt, RecordScope, KinetoStepTracker) is torch's own."""
+    if name == "profiler" or name.startswith("__") or not hasattr(torch.profiler, name):  # profiler.profile is torch's
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(torch.profiler, name)

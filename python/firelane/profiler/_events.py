@@ -96,9 +96,11 @@ class EventSource:
         use_device: str | None,
         with_overload_names: bool = False,
         with_metadata: bool = False,
+        with_flops: bool = True,
     ) -> None:
         self.columns = columns
         self.with_metadata = with_metadata
+        self.with_flops = with_flops
         self.use_device = use_device
         self.with_overload_names = with_overload_names
         self._device_type = _DEVICE_TYPES.get(use_device or "", DeviceType.CUDA)
@@ -158,6 +160,8 @@ class EventSource:
         fields["use_device"] = self.use_device
         if not self.with_overload_names:
             fields["overload_name"] = ""
+        if not self.with_flops:
+            fields["flops"] = 0
         return fields
 
 
@@ -283,9 +287,15 @@ for _name in (
     setattr(RecordedEvents, _name, _fill_before(_name))
 
 
-def averages_of(rows: Iterable[dict[str, Any]], use_device: str | None) -> list[torch_util.FunctionEventAvg]:
+def averages_of(
+    rows: Iterable[dict[str, Any]], use_device: str | None, with_flops: bool = True
+) -> list[torch_util.FunctionEventAvg]:
     """Rows of Trace._key_averages() as torch's FunctionEventAvg."""
-    return [_average_of(row, use_device) for row in rows]
+    found = [_average_of(row, use_device) for row in rows]
+    if not with_flops:
+        for average in found:
+            average.flops = 0
+    return found
 
 
 def _average_of(row: dict[str, Any], use_device: str | None) -> torch_util.FunctionEventAvg:

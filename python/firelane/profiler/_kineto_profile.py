@@ -104,7 +104,7 @@ class _KinetoProfile:
         self.wait_for_exports()
 
     def prepare_trace(self) -> None:
-        if self.with_modules:
+        if self.with_modules and self._front == _KinetoProfile._front:  # firelane.profile has an option modules
             warnings.warn(_WITH_MODULES_IS_DEPRECATED, FutureWarning, stacklevel=2)
         if _WARNS_OF_ADJUSTING and _asked_for(self.experimental_config, "adjust_profiler_step"):
             warnings.warn(_ADJUST_IS_DEPRECATED, FutureWarning, stacklevel=2)

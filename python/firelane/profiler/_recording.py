@@ -80,6 +80,11 @@ class RecordFlags:
     follow_tensors: bool = True  # for few steps: 200 bytes of each tensor stay until the end
 
     @property
+    def shows_flops(self) -> bool:
+        """Whether rows and events say FLOPs: torch's only for who asks, though shapes are enough to know them."""
+        return self.flops or self.front != "firelane.profiler"
+
+    @property
     def tensors(self) -> bool:
         """Whether ops say which tensors their inputs are: for the event tree, and for what rounds of a loop need."""
         return self.shapes and self.memory and self.follow_tensors
@@ -368,7 +373,7 @@ class Recording:
             begin = time.perf_counter_ns()
             f = self.flags
             columns = trace._function_events(python_functions=f.stacks and WITH_PYTHON_FUNCTIONS)
-            self._source = EventSource(columns, f.use_device, f.overload_names, f.event_metadata)
+            self._source = EventSource(columns, f.use_device, f.overload_names, f.event_metadata, f.shows_flops)
             duration_us = max(1, (time.perf_counter_ns() - begin) // 1000)
             self._stats.function_events_build_tree_call_duration_us = duration_us
         return self._source
@@ -384,7 +389,7 @@ class Recording:
         flags = self.flags
         grouping = (group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions)
         rows = [
-            averages_of(cycle.trace._key_averages(*grouping), flags.use_device)
+            averages_of(cycle.trace._key_averages(*grouping), flags.use_device, flags.shows_flops)
             for cycle in (*self._earlier, self)
             if cycle.trace is not None
         ]

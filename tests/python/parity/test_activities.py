@@ -124,6 +124,13 @@ def test_with_modules_is_deprecated_in_torchs_words_and_records_eager_modules():
     assert prof.trace.sql("select 1 from host_slices where category = 'module'")
 
 
+def test_the_option_modules_of_our_own_profile_warned_of_torchs_argument(recwarn):
+    with firelane.profile(modules=True) as prof:
+        torch.nn.Linear(2, 2)(torch.ones(1, 2))
+    assert prof.trace.sql("select 1 from host_slices where category = 'module'")
+    assert [str(w.message) for w in recwarn if "with_modules" in str(w.message)] == []
+
+
 def test_trace_ids_are_asked_for_once_a_cycle():
     asked = []
 

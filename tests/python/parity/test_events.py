@@ -97,6 +97,15 @@ def test_metadata_json_is_empty_unless_asked_for(both):
         assert texts and all("Ev Idx" in text for text in texts)
 
 
+@pytest.mark.parametrize("with_flops", [False, True])
+def test_shapes_alone_gave_rows_flops_that_torchs_have_not(both, with_flops):
+    x = torch.ones(3, 4)
+    for prof in both(lambda: x @ x.T, record_shapes=True, with_flops=with_flops):
+        wanted = 2 * 3 * 4 * 3 if with_flops else 0
+        assert [e.flops for e in prof.events() if e.name == "aten::mm"] == [wanted]
+        assert [e.flops for e in prof.key_averages() if e.key == "aten::mm"] == [wanted]
+
+
 def helper():
     add()
 

@@ -22,6 +22,14 @@ def test_every_public_name_of_torch_profiler_exists():
     assert {*torch.profiler.__all__, "_KinetoProfile", "_ExperimentalConfig"} <= set(dir(profiler))
 
 
+def test_names_beside_the_public_ones_could_not_be_imported():
+    for name in ("itt", "KinetoStepTracker", "RecordScope", "_supported_activities"):
+        assert getattr(profiler, name) is getattr(torch.profiler, name), name
+    for name in ("profiler", "no_such_name"):  # torch.profiler.profiler holds torch's own profile
+        with pytest.raises(AttributeError, match=f"module 'firelane.profiler' has no attribute '{name}'"):
+            getattr(profiler, name)
+
+
 @pytest.mark.parametrize("name", ["profile", "_KinetoProfile", "schedule", "tensorboard_trace_handler"])
 def test_argument_names_and_defaults_match_torch(name):
     theirs = inspect.signature(getattr(torch.profiler, name)).parameters

@@ -69,7 +69,11 @@ std::vector<Finding> find_overhead(const Context& context) {
   finding.gain = {std::min(study.sure_gain_ns(less), context.gain_ns(less)), context.gain_ns(least)};
   if (context.has_device_work) {
     // The replay lets work of two streams run side by side that shares one device: more than its idle time is not sure.
-    const auto idle_ns = static_cast<int64_t>((1 - study.bound.device_busy) * static_cast<double>(context.step_ns));
+    // And the kernels of a CUDA graph do not follow each other without a gap.
+    constexpr int64_t kGapInGraphNs = 1'000;
+    const auto idle_ns = std::max<int64_t>(
+        0, std::llround((1 - study.bound.device_busy) * static_cast<double>(context.step_ns)) -
+               study.per_step(study.launches.work) * kGapInGraphNs);
     finding.gain = {std::min(finding.gain.low_ns, idle_ns), std::min(finding.gain.high_ns, idle_ns)};
     finding.most_ns = idle_ns;
   }

@@ -15,8 +15,11 @@ namespace firelane::advise {
 
 namespace {
 
-// An operator that takes this long and launches nothing computes.
+// An operator that takes this long and launches nothing computes...
 constexpr int64_t kComputesNs = 100'000;
+// ...unless most of its time goes into stretches shorter than this between the operators inside of it: a thousand views
+// (aten::unflatten_dense_tensors) take long, and compute nothing.
+constexpr int64_t kViewNs = 20'000;
 
 constexpr int64_t kTimesTheUsual = 10;
 constexpr int64_t kShortestCodeNs = 100'000;
@@ -25,6 +28,24 @@ constexpr int64_t kShortestCodeNs = 100'000;
 Row outermost(const Model& model, Row slice) {
   while (slice != kNoRow && model.host_slices.parent[slice] != kNoRow) slice = model.host_slices.parent[slice];
   return slice;
+}
+
+bool computes(const Model& model, Row op) {
+  const HostSlices& host = model.host_slices;
+  if (host.duration_ns[op] < kComputesNs) return false;
+  const size_t lane_end = model.lanes.host_end[static_cast<size_t>(host.lane[op])];
+  std::vector<int64_t> borders = {host.start_ns[op], host.end_ns(op)};
+  for (Row inner = op + 1; inner < lane_end && host.start_ns[inner] < host.end_ns(op); ++inner) {
+    borders.push_back(host.start_ns[inner]);
+    borders.push_back(host.end_ns(inner));
+  }
+  std::sort(borders.begin(), borders.end());
+  int64_t in_long_stretches = 0;
+  for (size_t i = 1; i < borders.size(); ++i) {
+    const int64_t stretch = borders[i] - borders[i - 1];
+    if (stretch >= kViewNs) in_long_stretches += stretch;
+  }
+  return 2 * in_long_stretches >= host.duration_ns[op];
 }
 
 // Stretches between operators without what is torch's own: optimizers, the short way into a backward pass. The end of
@@ -204,7 +225,7 @@ std::vector<HostWork> host_work(const StudiedTrace& trace) {
         now.end_ns = host.end_ns(row);
         if (copy) {
           now.copies.push_back(row);
-        } else if (host.duration_ns[row] >= kComputesNs) {
+        } else if (computes(model, row)) {
           now.ops.push_back(row);
           now.computing_ns += host.duration_ns[row];
           if (now.longest == kNoRow || host.duration_ns[row] > host.duration_ns[now.longest]) now.longest = row;

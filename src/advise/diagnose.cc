@@ -73,12 +73,16 @@ void take_parts_out(std::vector<Found>& all, const Context& context) {
 // Needless work that takes less of a step than this takes its place among the others.
 constexpr double kWorthFirst = 0.04;
 
+// Casts are no cause beside fusing: a compiler joins them with what stands around them.
+bool is_joined_by_fusing(const Finding& finding) { return finding.id == "dtype-ping-pong"; }
+
 // The sort key: of two findings with the same expected gain the more certain one comes first, and a specific cause before
 // a general remedy (a graph or a compiler), unless that gains twice as much.
 int64_t surely_ns(const Finding& finding) {
   const Gain& gain = finding.gain;
   const int64_t surely = gain.middle_ns() - (gain.middle_ns() - gain.low_ns) / 3;
-  const bool is_general = finding.cause == kOverhead || finding.cause == kFusion;
+  const bool is_general =
+      finding.cause == kOverhead || finding.cause == kFusion || is_joined_by_fusing(finding);
   return is_general ? surely / 2 : surely;
 }
 
@@ -95,6 +99,7 @@ void put_causes_first(std::vector<Found>& all, const Context& context) {
     const auto is_first = [&](const Found& each) {
       const Finding& finding = each.finding;
       if (!each.about_time || finding.cause == kOverhead || finding.cause == kFusion) return false;
+      if (cause == kFusion && is_joined_by_fusing(finding)) return false;
       const double share = context.share_of_step(finding.gain.middle_ns());
       // What may gain nothing does not come before what surely does; and fusing is a remedy for everything, too.
       const bool is_sure = finding.gain.low_ns > 0 && finding.id != "pointwise-unfused";

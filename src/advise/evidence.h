@@ -68,11 +68,13 @@ class Evidence {
   void add_way_to(Row row) {
     const HostSlices& host = case_.model.host_slices;
     if (!case_.in_window(host.start_ns[row])) return;
-    const analyze::HostCut way{
-        .lane = host.lane[row], .start_ns = way_start_ns(case_.model, row), .end_ns = host.start_ns[row]};
-    if (way.start_ns == way.end_ns) return;
-    low_.host.push_back(way);
-    high_.host.push_back(way);
+    add_stretch(host.lane[row], way_start_ns(case_.model, row), host.start_ns[row]);
+  }
+  // A stretch of a thread's time that would go, and is no part of what is counted.
+  void add_stretch(LaneId lane, int64_t start_ns, int64_t end_ns) {
+    if (end_ns <= start_ns) return;
+    low_.host.push_back({.lane = lane, .start_ns = start_ns, .end_ns = end_ns});
+    high_.host.push_back(low_.host.back());
   }
 
   bool empty() const { return rows_.empty(); }

@@ -11,15 +11,19 @@
 
 namespace firelane::advise {
 
-// Operators in a row that compute on the CPU for a device program, up to the copy of what they made.
+// Operators in a row that compute on the CPU for a device program: from the copy of what they need from the device, if
+// there is one, up to the copy of what they made.
 struct HostWork {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   int64_t computing_ns = 0;
   Row longest = kNoRow;
   std::vector<Row> ops;
-  std::vector<Row> copies;  // operators that copied to the device
+  std::vector<Row> fetches;                 // operators right before it that copied from the device
+  std::vector<Row> copies;                  // operators that copied to the device
+  std::vector<analyze::Interval> giving_back;  // later: large memory that was asked for here is freed, between operators
   LaneId lane{};
+  bool holds(int64_t time_ns) const { return time_ns >= start_ns && time_ns < end_ns; }
 };
 
 // Of the leading thread in the judged steps, in order of time; none without a device. Loading of batches is left out.

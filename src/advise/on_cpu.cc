@@ -96,6 +96,16 @@ std::vector<std::vector<analyze::CpuOp>> chains_of(const Context& context) {
   return chains;
 }
 
+// The way to an op that would not be called by itself. A node of the backward pass that does little else goes with it.
+void add_way_of(const Context& context, Row op, Evidence& evidence) {
+  const HostSlices& host = context.model.host_slices;
+  const Row node = outermost_op(context.model, op);
+  if (node == op || 2 * host.duration_ns[op] <= host.duration_ns[node]) return evidence.add_way_to(op);
+  evidence.add_stretch(host.lane[op], host.start_ns[node], host.start_ns[op]);
+  evidence.add_stretch(host.lane[op], host.end_ns(op), host.end_ns(node));
+  evidence.add_way_to(node);
+}
+
 }  // namespace
 
 std::vector<Finding> cpu_unfused_chains(const Context& context) {
@@ -114,7 +124,7 @@ std::vector<Finding> cpu_unfused_chains(const Context& context) {
     const double worst = (1 + best) / 2;
     for (const analyze::CpuOp& op : chain) {
       evidence.add_call(op.row, worst, best);
-      if (op.row != chain.front().row) evidence.add_way_to(op.row);
+      if (op.row != chain.front().row) add_way_of(context, op.row, evidence);
     }
     longest = std::max(longest, chain.size());
   }

@@ -80,6 +80,18 @@ TEST(OnCpu, copies_that_change_the_layout_are_found_and_plain_ones_are_not) {
   EXPECT_EQ(find(diagnosed({plain}), "layout-copies"), nullptr);
 }
 
+TEST(OnCpu, a_program_without_convolutions_is_not_told_about_channels_last) {
+  const Op turned{"aten::copy_", 400, "[[1000, 1000], [1000, 1000]]", R"(["float", "float"])",
+                  "[[1000, 1], [1, 1000]]"};
+  const auto advice = [&](const std::vector<Op>& ops) {
+    const Diagnosis diagnosis = diagnosed(ops);
+    const Finding* finding = find(diagnosis, "layout-copies");
+    return finding == nullptr ? std::string("not found") : finding->try_text + finding->try_code;
+  };
+  EXPECT_EQ(advice({turned, {"aten::mm", 100}}).find("channels_last"), std::string::npos);
+  EXPECT_NE(advice({turned, {"aten::conv2d", 100}}).find("channels_last"), std::string::npos);
+}
+
 TEST(OnCpu, code_between_operators_is_found_when_it_is_in_every_step) {
   const auto build = [](int every) {
     TraceBuilder builder;

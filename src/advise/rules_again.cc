@@ -44,11 +44,13 @@ constexpr std::string_view kNode = "autograd::engine::evaluate_function";
 
 struct Again {
   std::vector<Row> nodes;
-  int64_t passes = 1;  // at most, through one operator in one step
+  std::vector<analyze::Interval> ways;  // from the end of one pass into the next that runs such nodes
+  int64_t passes = 1;                   // at most, through one operator in one step
 };
 
 // Nodes of the graph that ran before in the same step. Each operator's node has a number of its own; those that hand a
-// parameter its gradient have none, and count as the node before them.
+// parameter its gradient have none, and count as the node before them. Within a pass numbers fall: where they rise, the
+// next pass has begun.
 Again nodes_again(const Context& context) {
   const Model& model = context.model;
   const HostSlices& host = model.host_slices;
@@ -66,6 +68,9 @@ Again nodes_again(const Context& context) {
           begin);
       std::unordered_map<int64_t, int64_t> seen;  // by the node's number
       bool again = false;
+      int64_t number_before = INT64_MAX;
+      int64_t end_before_ns = INT64_MAX;
+      analyze::Interval way{0, 0};  // into the pass that runs
       for (Row row = first; row < model.lanes.host_end[lane] && host.start_ns[row] < step.end_ns; ++row) {
         if (!is_node[static_cast<uint32_t>(host.name[row])]) continue;
         const Row detail = model.op_detail(row);
@@ -74,12 +79,43 @@ Again nodes_again(const Context& context) {
           const int64_t times = ++seen[number];
           again = times > 1;
           out.passes = std::max(out.passes, times);
+          if (number > number_before) way = {end_before_ns, host.start_ns[row]};
+          number_before = number;
         }
-        if (again) out.nodes.push_back(row);
+        end_before_ns = host.end_ns(row);
+        if (!again) continue;
+        out.nodes.push_back(row);
+        if (way.end_ns > way.start_ns) out.ways.push_back(way);
+        way = {0, 0};
       }
     }
   }
   return out;
+}
+
+// What lies between the operators of the training thread on the way: the engine is called, its thread wakes up, and
+// the caller when it is done. Operators stay, but for the one that makes the gradient of a loss by itself.
+void add_ways(const Context& context, const std::vector<analyze::Interval>& ways, Evidence& evidence) {
+  constexpr int64_t kLongestGapNs = 500'000;  // longer ones are code of the program
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  const LaneId lane = context.study->host->chains[0].lanes[0];
+  const auto l = static_cast<size_t>(lane);
+  const auto begin = host.start_ns.begin();
+  for (const analyze::Interval& way : ways) {
+    int64_t from_ns = way.start_ns;
+    const auto add_until = [&](int64_t to_ns) {
+      if (to_ns - from_ns <= kLongestGapNs) evidence.add_stretch(lane, from_ns, to_ns);
+    };
+    const auto first = std::lower_bound(begin + model.lanes.host_begin[l], begin + model.lanes.host_end[l], from_ns);
+    for (auto row = static_cast<Row>(first - begin); row < model.lanes.host_end[l]; ++row) {
+      if (host.start_ns[row] >= way.end_ns) break;
+      if (!is_outermost_op(host, row) || model.text(host.name[row]) == "aten::ones_like") continue;
+      add_until(host.start_ns[row]);
+      from_ns = host.end_ns(row);
+    }
+    add_until(way.end_ns);
+  }
 }
 
 std::vector<Finding> find_repeated_backward(const Context& context) {
@@ -97,6 +133,7 @@ std::vector<Finding> find_repeated_backward(const Context& context) {
     }
     evidence.add_way_to(node);
   }
+  add_ways(context, again.ways, evidence);
   if (context.has_device_work) {
     for (const Row work : work_below(model, {again.nodes.begin(), again.nodes.end()})) evidence.add_device(work, 0, 0);
   }

@@ -12,6 +12,7 @@
 #include "analyze/compute/copies.h"
 #include "analyze/device/device_peaks.h"
 #include "analyze/device/kernel_traits.h"
+#include "analyze/host/cpu_ops.h"
 #include "analyze/ops/op_tensors.h"
 #include "base/text.h"
 
@@ -128,18 +129,23 @@ bool is_batch_norm_of_nchw(std::string_view kernel, const analyze::KernelTraits&
 struct Images {
   bool in_nchw = false;
   bool in_fp32 = false;  // convolutions, on tensor cores or not
+  bool any = false;      // the trace has convolutions
 };
 
 Images images_of(const Context& context, const std::vector<bool>& is_layout) {
   Images out;
   for_kernels(context, [&](Row row, const analyze::KernelTraits& traits) {
     const StringId name = context.model.device_slices.name[row];
+    out.any = out.any || traits.kernel_class == analyze::KernelClass::kConvolution;
     out.in_nchw =
         out.in_nchw || (is_layout[static_cast<uint32_t>(name)] && contains(context.model.text(name), "nchwToNhwc"));
     out.in_fp32 = out.in_fp32 ||
                   (traits.kernel_class == analyze::KernelClass::kConvolution &&
                    (traits.precision == analyze::Precision::kFp32 || traits.precision == analyze::Precision::kTf32));
   });
+  for (uint32_t name = 0; name < context.model.strings.size() && !out.any; ++name) {
+    out.any = analyze::op_class(context.model.text(StringId{name})) == analyze::KernelClass::kConvolution;
+  }
   return out;
 }
 
@@ -204,12 +210,14 @@ std::vector<Finding> find_layout_copies(const Context& context) {
   if (images.in_nchw) add_batch_norms(context, images, evidence);
   if (half) add_half_precision(context, evidence);
   if (evidence.empty()) return {};
-  Finding finding{.id = "layout-copies",
-                  .try_text = "avoid .contiguous() and .reshape() of transposed tensors; keep images in channels_last",
-                  .try_code = "model = model.to(memory_format=torch.channels_last)",
-                  .confidence = Confidence::kLow,
-                  .confirm_by = context.flag(RecordOption::kStacks) + ", to see who asks for another layout",
-                  .part_of = kFusion};
+  Finding finding{
+      .id = "layout-copies",
+      .try_text = std::string("avoid .contiguous() and .reshape() of transposed tensors") +
+                  (images.any ? "; keep images in channels_last" : ": keep the order that the next op reads"),
+      .try_code = images.any ? "model = model.to(memory_format=torch.channels_last)" : "",
+      .confidence = Confidence::kLow,
+      .confirm_by = context.flag(RecordOption::kStacks) + ", to see who asks for another layout",
+      .part_of = kFusion};
   if (half) {
     finding.try_text = "keep images in channels_last, and compute in bf16 under autocast: fp32 moves twice the bytes";
     finding.try_code =

@@ -1,5 +1,6 @@
 // Gradients that nobody uses: graphs without a backward pass, parameters that no optimizer updates.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -133,6 +134,38 @@ std::vector<Row> nodes_of_weight(const Model& model, Row node) {
   }
   return out;
 }
+
+// Of the node of a linear layer whose weight's gradient is for nobody: all that follows the gradient of its input. The
+// product for the weight, its views, and the sum for the bias go together.
+class LayerTails {
+ public:
+  LayerTails(const Model& model, const analyze::Phases& phases, const Gradients& gradients) : model_(model) {
+    const HostSlices& host = model.host_slices;
+    const StringId product = model.strings.find("aten::mm");
+    if (product == kNoString) return;
+    for (Row op = 0; op < host.size(); ++op) {
+      if (host.name[op] != product || host.kind[op] != HostKind::kOp) continue;
+      if (phases.host[op] != analyze::Phase::kBackward || !computes(model, op, "", gradients)) continue;
+      const Row node = outermost_op(model, op);
+      int64_t from_ns = host.start_ns[node];
+      for (Row row = node + 1; row < op; ++row) {
+        if (host.name[row] == product) from_ns = host.end_ns(row);
+      }
+      from_ns_[node] = from_ns;
+    }
+  }
+
+  bool holds(Row op) const {
+    if (from_ns_.empty()) return false;
+    const auto found = from_ns_.find(outermost_op(model_, op));
+    return found != from_ns_.end() && model_.host_slices.start_ns[op] >= found->second;
+  }
+  const std::map<Row, int64_t>& all() const { return from_ns_; }
+
+ private:
+  const Model& model_;
+  std::map<Row, int64_t> from_ns_;  // by node
+};
 
 // By which autograd joins an op and its node; -1 when it was not recorded.
 int64_t number_of(const Model& model, Row op) {
@@ -317,16 +350,20 @@ std::vector<Finding> find_unused_gradients(const Context& context) {
   const Model& model = context.model;
   const NeedlessEnd last(context, gradients);
   const UnusedPart part(context, gradients);
+  const LayerTails tails(model, phases, gradients);
   const auto is_needless = [&](Row op) { return last.holds(op) || part.holds(op); };
+  const auto is_computed = [&](Row op, std::string_view kernel) {
+    return tails.holds(op) || computes(model, op, kernel, gradients);
+  };
   Evidence evidence(context);
   for (Row row = 0; row < model.device_slices.size(); ++row) {
     const Row op = model.device_slices.op[row];
     if (model.device_slices.kind[row] != DeviceKind::kKernel || op == kNoRow) continue;
     if (phases.host[op] != analyze::Phase::kBackward) continue;
     const bool needless = is_needless(op);
-    if (!needless && !computes(model, op, model.text(model.device_slices.name[row]), gradients)) continue;
+    if (!needless && !is_computed(op, model.text(model.device_slices.name[row]))) continue;
     evidence.add_device(row, 0, 0);
-    if (!needless) evidence.add_host(node_of(model, op), kNodeKeep);
+    if (!needless && !tails.holds(op)) evidence.add_host(node_of(model, op), kNodeKeep);
   }
   const ForwardOps forward(context, phases);
   std::set<Row> graph;  // forward ops whose nodes are all for nobody
@@ -343,12 +380,20 @@ std::vector<Finding> find_unused_gradients(const Context& context) {
     evidence.add_way_to(op);
   }
   std::set<Row> seen(gradients.nodes.begin(), gradients.nodes.end());
+  const auto add_node = [&](Row node) {
+    evidence.add_host(node, kNodeKeep);
+    evidence.add_way_to(node);
+  };
   for (const Row node : gradients.nodes) {
     if (is_needless(node)) continue;
-    evidence.add_host(node, kNodeKeep);
+    add_node(node);
     for (const Row before : nodes_of_weight(model, node)) {
-      if (!is_needless(before) && seen.insert(before).second) evidence.add_host(before, kNodeKeep);
+      if (!is_needless(before) && seen.insert(before).second) add_node(before);
     }
+  }
+  for (const auto& [node, from_ns] : tails.all()) {
+    if (is_needless(node) || !context.in_window(from_ns)) continue;
+    evidence.add_stretch(model.host_slices.lane[node], from_ns, model.host_slices.end_ns(node));
   }
   if (!context.has_device_work) {
     for (Row op = 0; op < model.host_slices.size(); ++op) {

@@ -69,7 +69,11 @@ std::vector<Finding> find_overhead(const Context& context) {
   finding.gain = {std::min(study.sure_gain_ns(less), context.gain_ns(less)), context.gain_ns(least)};
   if (context.has_device_work) {
     // The replay lets work of two streams run side by side that shares one device: more than its idle time is not sure.
-    const auto idle_ns = static_cast<int64_t>((1 - study.bound.device_busy) * static_cast<double>(context.step_ns));
+    // And the kernels of a CUDA graph do not follow each other without a gap.
+    constexpr int64_t kGapInGraphNs = 1'000;
+    const auto idle_ns = std::max<int64_t>(
+        0, std::llround((1 - study.bound.device_busy) * static_cast<double>(context.step_ns)) -
+               study.per_step(study.launches.work) * kGapInGraphNs);
     finding.gain = {std::min(finding.gain.low_ns, idle_ns), std::min(finding.gain.high_ns, idle_ns)};
     finding.most_ns = idle_ns;
   }
@@ -205,6 +209,12 @@ std::vector<Finding> find_host_sync(const Context& context) {
   const analyze::Study& study = *context.study;
   std::vector<Finding> findings = find_reads_in_loops(context);
   const auto& loops = context.trace.get<analyze::loops>();
+  const auto& computed = context.trace.get<host_work>();  // waits for what the CPU computes with go with that
+  const auto is_in_host_work = [&](int64_t time_ns) {
+    const auto after = std::partition_point(computed.begin(), computed.end(),
+                                            [&](const HostWork& work) { return work.end_ns <= time_ns; });
+    return after != computed.end() && after->holds(time_ns);
+  };
   for (SyncAdvice advice : kSyncAdvice) {
     analyze::WhatIf waits_only;
     analyze::WhatIf change;
@@ -217,6 +227,7 @@ std::vector<Finding> find_host_sync(const Context& context) {
       const bool in_loop = sync.in_window && sync.start_ns + sync.duration_ns < study.steps.window.end_ns;
       const LaneId lane = model.host_slices.lane[sync.call];
       if (!in_loop || sync.reason != advice.reason || is_in_loop(loops, lane, sync.start_ns)) continue;
+      if (is_in_host_work(sync.start_ns)) continue;
       calls.push_back(sync.call);
       waited += sync.duration_ns;
       waits_only.waits.push_back(sync.call);

@@ -27,8 +27,13 @@ std::vector<Finding> find_host_compute(const Context& context) {
   std::vector<Row> ops;
   std::vector<analyze::Interval> copying;
   Row longest = kNoRow;
+  int64_t fetches = 0;
   for (const HostWork& work : all) {
     whole.host.push_back({work.lane, work.start_ns, work.end_ns, 0});
+    for (const analyze::Interval& each : work.giving_back)
+      whole.host.push_back({work.lane, each.start_ns, each.end_ns, 0});
+    fetches += static_cast<int64_t>(work.fetches.size());
+    for (const Row fetch : work.fetches) copying.push_back({host.start_ns[fetch], host.end_ns(fetch)});
     for (const Row op : work.ops) {
       ops_only.host.push_back({work.lane, host.start_ns[op], host.end_ns(op), 0.05});
       ops.push_back(op);
@@ -48,6 +53,7 @@ std::vector<Finding> find_host_compute(const Context& context) {
     if (launch == kNoRow || model.device_slices.kind[row] != DeviceKind::kCopy || !is_copying(launch)) continue;
     whole.device.push_back({row, 0});
     whole.waits.push_back(launch);
+    if (model.copy_kinds(row).direction != CopyDirection::kHtoD) continue;
     ++copies;
     const Row detail = model.device_slices.detail[row];
     if (detail != kNoRow && model.copy_details.bytes[detail] > 0) bytes += model.copy_details.bytes[detail];
@@ -56,11 +62,14 @@ std::vector<Finding> find_host_compute(const Context& context) {
     if (is_copying(sync.call)) whole.waits.push_back(sync.call);
   }
   int64_t spent_ns = 0;
-  for (const HostWork& work : all) spent_ns += work.end_ns - work.start_ns;
+  for (const HostWork& work : all) {
+    spent_ns += work.end_ns - work.start_ns;
+    for (const analyze::Interval& each : work.giving_back) spent_ns += each.end_ns - each.start_ns;
+  }
   Finding finding{.id = "host-compute", .cost_ns = context.study->per_step(spent_ns)};
   finding.share_of_step = context.share_of_step(finding.cost_ns);
   finding.gain.high_ns = context.gain_ns(whole);
-  finding.gain.low_ns = copies > 0 ? finding.gain.high_ns * 9 / 10 : context.gain_ns(ops_only);
+  finding.gain.low_ns = copies + fetches > 0 ? finding.gain.high_ns * 9 / 10 : context.gain_ns(ops_only);
   finding.events = static_cast<int64_t>(ops.size());
   std::vector<std::string_view> names;
   add_longest(finding, model, ops);
@@ -72,12 +81,19 @@ std::vector<Finding> find_host_compute(const Context& context) {
   for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
   finding.title = "the CPU computes for the device's program (" + text + "): " + short_time(finding.cost_ns) +
                   " of each step (" + short_percent(finding.share_of_step) + ")";
-  if (copies > 0 && bytes > 0) {
+  if (fetches > 0) {
+    finding.title += "; what it computes with is brought from the device " +
+                     counted(std::max<int64_t>(1, context.study->per_step(fetches)), "time", "times") + " a step";
+  } else if (copies > 0 && bytes > 0) {
     finding.title += "; " + short_bytes(context.study->per_step(bytes)) + " are built there and copied in every step";
   }
   finding.try_text = "create the tensor on the device, once if it does not change, or prepare it in DataLoader workers";
   finding.try_code =
       "torch.arange(n, device=\"cuda\")  # and keep what stays the same: self.register_buffer(\"bias\", bias)";
+  if (fetches > 0) {
+    finding.try_text = "compute it on the device, where the data is, and bring back no more than the result";
+    finding.try_code = "best = scores.softmax(-1).argmax(-1)  # and no scores.cpu() before it";
+  }
   finding.confidence = Confidence::kHigh;
   finding.part_of = "overhead";
   finding.cause = "host-compute";
@@ -195,9 +211,13 @@ std::vector<Finding> find_host_code(const Context& context) {
   const analyze::HostChain& chain = study.host->chains[0];
   std::vector<analyze::CodeStretch> stretches = context.trace.get<code_stretches>();
   for (const HostWork& work : context.trace.get<host_work>()) {
-    std::erase_if(stretches, [&](const analyze::CodeStretch& each) {
-      return each.start_ns >= work.start_ns && each.start_ns < work.end_ns;
-    });
+    const auto gives_back = [&](const analyze::CodeStretch& each) {
+      return std::any_of(work.giving_back.begin(), work.giving_back.end(), [&](const analyze::Interval& back) {
+        return back.start_ns >= each.start_ns && back.start_ns < each.end_ns;
+      });
+    };
+    std::erase_if(stretches,
+                  [&](const analyze::CodeStretch& each) { return work.holds(each.start_ns) || gives_back(each); });
   }
   keep_what_comes_again(context, stretches);
   if (stretches.empty()) return {};

@@ -243,10 +243,34 @@ std::vector<Finding> find_tensor_cores(const Context& context) {
   return {finding};
 }
 
+// How many kernels an op and those that it calls launched, and how many of them are members of chains.
+class LaunchedBelow {
+ public:
+  LaunchedBelow(const Model& model, const analyze::FusionTable& table) : host_(model.host_slices) {
+    all_.resize(host_.size());
+    chained_.resize(host_.size());
+    for (const Row op : model.device_slices.op) count(op, all_);
+    for (const analyze::FusionChain& chain : table.chains) {
+      for (const Row slice : chain.slices) count(model.device_slices.op[slice], chained_);
+    }
+  }
+  // Nothing but what would be joined to something else: the op is called no more.
+  bool is_all_joined(Row op) const { return all_[op] == chained_[op]; }
+
+ private:
+  void count(Row op, std::vector<uint32_t>& counts) const {
+    for (Row row = op; row != kNoRow && host_.kind[row] == HostKind::kOp; row = host_.parent[row]) ++counts[row];
+  }
+
+  const HostSlices& host_;
+  std::vector<uint32_t> all_, chained_;  // by host slice
+};
+
 std::vector<Finding> find_unfused_chains(const Context& context) {
   if (!context.has_device_work) return cpu_unfused_chains(context);
   const Model& model = context.model;
   const auto& table = context.trace.get<analyze::fusion_table>();
+  const LaunchedBelow launched(model, table);
   Evidence evidence(context);
   int64_t saved_bytes = 0;
   int64_t launches = 0;
@@ -257,13 +281,17 @@ std::vector<Finding> find_unfused_chains(const Context& context) {
       evidence.add_device(chain.slices[i], keep, keep);
       const bool first_of_its_time = i % chain.members.size() == 0;
       if (first_of_its_time) continue;
-      const Row op = outermost_aten(model, model.device_slices.op[chain.slices[i]]);
+      Row op = outermost_aten(model, model.device_slices.op[chain.slices[i]]);
       if (op == kNoRow) continue;
+      // A recurrent layer adds its biases itself: that is no reason to leave the layer out.
+      if (!launched.is_all_joined(op)) op = model.device_slices.op[chain.slices[i]];
+      if (!launched.is_all_joined(op)) continue;
       // A node of the backward pass that does nothing else goes with its operator.
       const Row node = model.host_slices.parent[op];
       const bool alone = node != kNoRow && model.host_slices.kind[node] == HostKind::kOp &&
                          2 * model.host_slices.duration_ns[op] > model.host_slices.duration_ns[node];
-      const Row gone = alone ? outermost_op(model, op) : op;
+      const Row outermost = outermost_op(model, op);
+      const Row gone = alone && launched.is_all_joined(outermost) ? outermost : op;
       evidence.add_host(gone, 0.5);
       evidence.add_way_to(gone);
     }
@@ -375,7 +403,7 @@ std::vector<Rule> kernels_rules() {
        "\n"
        "When not: there is little to gain where the matmul is small or bound by memory.",
        find_tensor_cores},
-      {"pointwise-unfused", "kernels", 0.08, true,
+      {"pointwise-unfused", "kernels", 0.10, true,
        "Each small kernel reads its tensor from memory and writes it back, and is launched by itself. One kernel that "
        "does\n"
        "the whole chain reads and writes once.\n"

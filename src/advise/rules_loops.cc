@@ -29,18 +29,21 @@ analyze::WhatIf without(const Context& context, const std::vector<const analyze:
   if (!context.has_device_work) dispatch = analyze::dispatch_shares(model, chain, context.window);
   std::vector<const analyze::Loop*> sorted = loops;
   std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
-  for (const analyze::Loop* loop : sorted) {
+  const auto cut = [&](const analyze::Loop& loop, int64_t start_ns, int64_t end_ns) {
     if (context.has_device_work) {
-      change.host.push_back({loop->lane, loop->second_start_ns, loop->end_ns, keep_host});
-      continue;
+      change.host.push_back({loop.lane, start_ns, end_ns, keep_host});
+      return;
     }
-    for (size_t i = chain.segment_after(loop->second_start_ns); i < chain.segments.size(); ++i) {
+    for (size_t i = chain.segment_after(start_ns); i < chain.segments.size(); ++i) {
       const analyze::HostSegment& segment = chain.segments[i];
-      if (segment.start_ns >= loop->end_ns) break;
-      change.host.push_back({chain.lanes[0], std::max(segment.start_ns, loop->second_start_ns),
-                             std::min(segment.end_ns, loop->end_ns),
+      if (segment.start_ns >= end_ns) break;
+      change.host.push_back({chain.lanes[0], std::max(segment.start_ns, start_ns), std::min(segment.end_ns, end_ns),
                              1 - (1 - keep_host) * (dispatch[i] + kSmallPart * (1 - dispatch[i]))});
     }
+  };
+  for (const analyze::Loop* loop : sorted) {
+    if (loop->gathering_start_ns != kNoNumber) cut(*loop, loop->gathering_start_ns, loop->start_ns);
+    cut(*loop, loop->second_start_ns, loop->end_ns);
   }
   const auto loop_at = [&](LaneId lane, int64_t time_ns) -> const analyze::Loop* {
     auto after = std::partition_point(sorted.begin(), sorted.end(),

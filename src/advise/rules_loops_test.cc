@@ -40,6 +40,16 @@ class Program : public WrittenProgram<Program> {
     at_ += us + 1;
     return *this;
   }
+  // An operator on the CPU that calls `count` others, each of `us`.
+  Program& joins(std::string_view name, std::string_view inner, int count, double us) {
+    builder_.op(name, {.start_us = at_, .end_us = at_ + count * (us + 2) + 2});
+    for (int i = 0; i < count; ++i) {
+      const double start = at_ + 2 + i * (us + 2);
+      builder_.op(inner, {.start_us = start, .end_us = start + us});
+    }
+    at_ += count * (us + 2) + 3;
+    return *this;
+  }
   Program& copies_to_device(double us) {
     builder_.op("aten::to", {.start_us = at_, .end_us = at_ + us});
     builder_.call("cudaMemcpyAsync", {.start_us = at_ + 2, .end_us = at_ + us - 2, .correlation = correlation_});
@@ -260,6 +270,19 @@ TEST(HostCompute, pieces_that_are_joined_go_with_the_operator_that_joins_them) {
   const Finding* finding = find(judged, "host-compute");
   ASSERT_NE(finding, nullptr);
   EXPECT_GT(finding->cost_ns, 4'400'000);
+}
+
+TEST(HostCompute, a_thousand_views_in_one_operator_are_no_computing) {
+  const auto found = [](double inner_us) {
+    Program program;
+    for (int step = 0; step < 4; ++step) {
+      program.op("aten::mm").joins("aten::unflatten_dense_tensors", "aten::narrow", 200, inner_us);
+      program.op("aten::mm").end_step();
+    }
+    return find(program.judged(), "host-compute") != nullptr;
+  };
+  EXPECT_FALSE(found(8));
+  EXPECT_TRUE(found(40)) << "these do compute";
 }
 
 TEST(HostCompute, operators_that_launch_are_none) {

@@ -157,16 +157,26 @@ std::vector<std::vector<CpuOp>> fusible_chains(const Model& model, std::span<con
     if (run.size() > 1) chains.push_back(run);
     run.clear();
   };
+  int64_t rows = 0;  // of what a reduction in the run has made; 0: it has none, or the next op will tell
+  bool reduces = false;
   for (const CpuOp& op : ops) {
     if (!is_fusible_class(op.op_class) || op.elements <= 1) {
       flush();
       continue;
     }
-    const bool follows = !run.empty() && run.back().elements == op.elements &&
-                         model.host_slices.lane[run.back().row] == model.host_slices.lane[op.row];
-    if (!follows) flush();
+    const bool on_thread = !run.empty() && model.host_slices.lane[run.back().row] == model.host_slices.lane[op.row];
+    const int64_t whole = run.empty() ? 0 : run.front().elements;
+    // A mean or a sum of each row, what is computed from it, and what goes over the rows again with it: a norm.
+    const bool is_of_rows = on_thread && reduces && op.elements < whole && whole % op.elements == 0 &&
+                            (rows == 0 || rows == op.elements);
+    if (!is_of_rows && !(on_thread && op.elements == whole)) {
+      flush();
+      reduces = false;
+      rows = 0;
+    }
+    if (is_of_rows) rows = op.elements;
     run.push_back(op);
-    if (op.op_class == KernelClass::kReduction) flush();
+    reduces = reduces || op.op_class == KernelClass::kReduction;
   }
   flush();
   return chains;

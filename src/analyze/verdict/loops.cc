@@ -91,7 +91,7 @@ struct Token {
 class LoopFinder {
  public:
   LoopFinder(const Model& model, const HostChain& chain)
-      : model_(model), chain_(chain), data_(model), nonzero_(model.strings.find("aten::nonzero")) {
+      : model_(model), chain_(chain), data_(model), nonzero_(model.strings.find("aten::nonzero")), unbind_(model.strings.find("aten::unbind")) {
     traits_.assign(model.strings.size(), kUnknown);
   }
 
@@ -144,6 +144,7 @@ class LoopFinder {
           const uint16_t own = traits(row);
           if ((own & kIsView) != 0) {
             before |= own & kPicks;
+            if (host.name[row] == unbind_) unbound_.push_back(row);
             return;
           }
           if ((own & kAutograd) != 0) backward_starts_.push_back(host.start_ns[row]);
@@ -300,9 +301,28 @@ class LoopFinder {
       return is_request || (is_pass && !grows(tokens, repeat)) || has_shared_weights(repeat);
     }
     if (period > kLongestPlainBody && (all & kMatmul) != 0 && !reads_or_copies) return has_shared_weights(repeat);
-    if ((all & (kPicks | kReads | kAsks)) != 0) return true;
+    if ((all & (kPicks | kReads | kAsks)) != 0 || is_over_pieces(tokens, repeat)) return true;
     if ((all & kCopies) != 0 && (all & kMatmul) != 0) return has_shared_weights(repeat);  // or casts of a layer
     return (function_of(tokens, repeat) != kNoRow && (all & kMatmul) == 0) || has_shared_weights(repeat);
+  }
+
+  // Whether a tensor is gone through (for piece in tensor): it was taken apart right before the first round, or before
+  // one that was not found to be alike, into as many pieces as there are rounds.
+  bool is_over_pieces(std::span<const Token> tokens, const Repeat& repeat) const {
+    const HostSlices& host = model_.host_slices;
+    const size_t period = repeat.starts[1] - repeat.first();
+    const Row first = tokens[repeat.first()].row;
+    constexpr int64_t kLongestPauseNs = 1'000'000;  // where no op stands before it
+    const int64_t from_ns = repeat.first() > period ? host.start_ns[tokens[repeat.first() - period - 1].row]
+                                                    : host.start_ns[tokens[0].row] - kLongestPauseNs;
+    return std::any_of(unbound_.begin(), unbound_.end(), [&](Row op) {
+      if (host.lane[op] != host.lane[first]) return false;
+      if (host.start_ns[op] < from_ns || host.start_ns[op] >= host.start_ns[first]) return false;
+      const std::vector<OpTensor> inputs = input_tensors(model_, op);
+      if (inputs.empty() || inputs[0].dims.empty()) return false;
+      const int64_t more = inputs[0].dims[0] - static_cast<int64_t>(repeat.rounds());
+      return more >= 0 && more <= 1;
+    });
   }
 
   // Whether the layers of a pass take one sample. Passes over batches are gradient accumulation: memory sets their
@@ -459,6 +479,26 @@ class LoopFinder {
     for (Loop& loop : added) found.push_back(std::move(loop));
   }
 
+  // Where views begin that stand in a row right before the op, if they are at least `rounds`; else kNoNumber. What is
+  // gone through was gathered there, by a state_dict() for example.
+  int64_t gathering_start_ns(Row op, int64_t rounds) const {
+    constexpr int64_t kLongestPauseNs = 100'000;
+    const HostSlices& host = model_.host_slices;
+    const Row lane_begin = model_.lanes.host_begin[static_cast<size_t>(host.lane[op])];
+    int64_t views = 0;
+    int64_t start_ns = host.start_ns[op];
+    for (Row row = op; row > lane_begin; --row) {
+      const Row before = row - 1;
+      if (host.kind[before] != HostKind::kOp) continue;
+      if (host.parent[before] != kNoRow && host.kind[host.parent[before]] == HostKind::kOp) continue;
+      if (!is_view_op(model_.text(host.name[before]))) break;
+      if (start_ns - host.end_ns(before) > kLongestPauseNs) break;
+      start_ns = host.start_ns[before];
+      ++views;
+    }
+    return views >= rounds ? start_ns : kNoNumber;
+  }
+
   Loop loop_of(std::span<const Token> tokens, const Repeat& repeat) const {
     const HostSlices& host = model_.host_slices;
     const Token& first = tokens[repeat.first()];
@@ -477,6 +517,7 @@ class LoopFinder {
     loop.backward = common != 0;
     loop.passes = !loop.backward && goes_back(tokens, repeat);
     loop.python = function_of(tokens, repeat);
+    if (!loop.backward) loop.gathering_start_ns = gathering_start_ns(first.row, loop.rounds);
     loop.chained = !loop.backward && data_of(tokens, repeat) == RoundData::kChained;
     return loop;
   }
@@ -485,6 +526,8 @@ class LoopFinder {
   const HostChain& chain_;
   RoundsData data_;
   StringId nonzero_;
+  StringId unbind_;
+  std::vector<Row> unbound_;      // calls of it
   std::vector<uint16_t> traits_;  // by name
   bool has_steps_ = true;
   std::vector<int64_t> backward_starts_;

@@ -42,7 +42,10 @@ int64_t step_noise_ns(const Context& context) {
 
 void set_gain_of_all(const Context& context, const Gain& gain, Finding& finding) {
   finding.gain = gain;
-  finding.most_ns = std::max<int64_t>(0, gain.high_ns) + step_noise_ns(context);
+  // Seldom a little more goes with it: what was made meanwhile has to be given back as well.
+  constexpr double kWithIt = 0.25;
+  finding.most_ns = std::llround((1 + kWithIt) * static_cast<double>(std::max<int64_t>(0, gain.high_ns))) +
+                    step_noise_ns(context);
   finding.saves_all = true;
 }
 
@@ -51,13 +54,15 @@ Gain gain_range(const Context& context, const Finding& found) {
   const double replayed = std::clamp(static_cast<double>(found.gain.middle_ns()), 0.0, most);
   const auto noise = static_cast<double>(step_noise_ns(context));
   if (replayed <= noise) return {};
-  const double likely = std::min(most, found.saves_all ? replayed : kTrueOfReplayed * replayed);
+  // What is taken along comes out of the rest of the step: the less there is of it, the less goes with the change.
+  const double rest = 1 - std::min(1.0, replayed / static_cast<double>(std::max<int64_t>(1, context.step_ns)));
+  const double likely = std::min(most, found.saves_all ? replayed : (1 + kTakenAlong * rest) * replayed);
   const Errors errors = errors_of(found.id);
   const auto apart = [&](double error) {
     return std::sqrt(error * likely * error * likely + noise * noise);  // std::hypot would need glibc 2.35
   };
   return {.low_ns = std::llround(std::max(0.0, likely - apart(errors.below))),
-          .high_ns = std::llround(std::min(most, likely + apart(errors.above))),
+          .high_ns = std::llround(std::min(most + noise, likely + apart(errors.above))),
           .likely_ns = std::llround(likely)};
 }
 

@@ -49,20 +49,24 @@ void set_gain_of_all(const Context& context, const Gain& gain, Finding& finding)
   finding.saves_all = true;
 }
 
+double likely_ns(double replayed_ns, double step_ns) {
+  const double rest = 1 - std::min(1.0, replayed_ns / std::max(1.0, step_ns));
+  return (1 + kTakenAlong * rest) * replayed_ns;
+}
+
 Gain gain_range(const Context& context, const Finding& found) {
   const auto most = static_cast<double>(std::max<int64_t>(0, std::min(context.step_ns, found.most_ns)));
   const double replayed = std::clamp(static_cast<double>(found.gain.middle_ns()), 0.0, most);
   const auto noise = static_cast<double>(step_noise_ns(context));
   if (replayed <= noise) return {};
-  // What is taken along comes out of the rest of the step: the less there is of it, the less goes with the change.
-  const double rest = 1 - std::min(1.0, replayed / static_cast<double>(std::max<int64_t>(1, context.step_ns)));
-  const double likely = std::min(most, found.saves_all ? replayed : (1 + kTakenAlong * rest) * replayed);
+  const double likely =
+      std::min(most, found.saves_all ? replayed : likely_ns(replayed, static_cast<double>(context.step_ns)));
   const Errors errors = errors_of(found.id);
   const auto apart = [&](double error) {
     return std::sqrt(error * likely * error * likely + noise * noise);  // std::hypot would need glibc 2.35
   };
   return {.low_ns = std::llround(std::max(0.0, likely - apart(errors.below))),
-          .high_ns = std::llround(std::min(most + noise, likely + apart(errors.above))),
+          .high_ns = std::llround(std::min(most, likely + apart(errors.above))),
           .likely_ns = std::llround(likely)};
 }
 

@@ -190,10 +190,11 @@ void fill_from_loops(const Context& context, const std::vector<const analyze::Lo
     spent_ns += context.took_ns(loop->start_ns, loop->end_ns);
     finding.events += loop->rounds;
   }
+  // Of what was recorded, waits for a core left out on both sides: what stays without the recorder's part.
+  const int64_t steps = std::max<int64_t>(1, context.step_count);
+  const int64_t took_ns = context.took_ns(context.window.start_ns, context.window.end_ns) / steps;
   const double kept =
-      context.recorded_ns <= 0
-          ? 1
-          : std::min(1.0, static_cast<double>(context.step_ns) / static_cast<double>(context.recorded_ns));
+      took_ns <= 0 ? 1 : std::min(1.0, static_cast<double>(context.step_ns) / static_cast<double>(took_ns));
   finding.cost_ns =
       static_cast<int64_t>(static_cast<double>(spent_ns / std::max<int64_t>(1, context.step_count)) * kept);
   finding.share_of_step = context.share_of_step(finding.cost_ns);

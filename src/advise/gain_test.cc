@@ -49,7 +49,7 @@ TEST(Gains, a_finding_that_saves_all_of_its_cost_saves_little_more_than_that) {
   set_gain_of_all(context, {4'000'000, 4'000'000}, finding);
   const Gain range = gain_range(context, finding);
   EXPECT_EQ(range.likely_ns, 4'000'000);
-  EXPECT_EQ(range.high_ns, 5'100'000) << "a quarter, and noise";
+  EXPECT_EQ(range.high_ns, 4'500'000) << "a tenth, and noise";
 }
 
 TEST(Gains, what_is_within_the_noise_of_a_step_is_not_said) {

@@ -82,7 +82,8 @@ bool is_joined_by_fusing(const Finding& finding, int64_t fusing_ns) {
          static_cast<double>(fusing_ns) > kFarMore * static_cast<double>(finding.gain.middle_ns());
 }
 int64_t fusing_ns_of(const std::vector<Found>& all) {
-  const auto fusing = std::find_if(all.begin(), all.end(), [](const Found& each) { return each.finding.cause == kFusion; });
+  const auto fusing =
+      std::find_if(all.begin(), all.end(), [](const Found& each) { return each.finding.cause == kFusion; });
   return fusing == all.end() ? 0 : fusing->finding.gain.middle_ns();
 }
 

@@ -44,8 +44,8 @@ void set_gain_of_all(const Context& context, const Gain& gain, Finding& finding)
   finding.gain = gain;
   // Seldom a little more goes with it: what was made meanwhile has to be given back as well.
   constexpr double kWithIt = 0.1;
-  finding.most_ns = std::llround((1 + kWithIt) * static_cast<double>(std::max<int64_t>(0, gain.high_ns))) +
-                    step_noise_ns(context);
+  finding.most_ns =
+      std::llround((1 + kWithIt) * static_cast<double>(std::max<int64_t>(0, gain.high_ns))) + step_noise_ns(context);
   finding.saves_all = true;
 }
 

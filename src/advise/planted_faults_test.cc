@@ -95,9 +95,9 @@ TEST(PlantedFaults, of_rules_about_work_done_again_are_found_first_and_absent_wh
   };
   check("library/planted_h200/", on_h200);
   const PlantedFault on_cpu[] = {
-      {"backward-for-each", "repeated-backward", 1.08}, {"backward-for-each-small", "repeated-backward", 1.74},
-      {"optimizer-of-each-block", "many-optimizers", 0.63},  {"optimizer-of-each-few", "many-optimizers", 0.93},
-      {"state-copied", "whole-copies", 3.24, 0.3},           {"threads-oversubscribed", "cpu-oversubscription", 0},
+      {"backward-for-each", "repeated-backward", 1.08},     {"backward-for-each-small", "repeated-backward", 1.74},
+      {"optimizer-of-each-block", "many-optimizers", 0.63}, {"optimizer-of-each-few", "many-optimizers", 0.93},
+      {"state-copied", "whole-copies", 3.24, 0.3},          {"threads-oversubscribed", "cpu-oversubscription", 0},
   };
   check("library/planted_cpu/", on_cpu);
 }

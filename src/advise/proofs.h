@@ -27,8 +27,8 @@ struct Errors {
 // tried on.
 Errors errors_of(std::string_view rule);
 
-// By so much of it measured gains exceed what a replay gives where that is a small part of a step: what the change takes
-// along with it, such as allocations and misses in caches, no event says.
+// By so much of it measured gains exceed what a replay gives where that is a small part of a step: what the change
+// takes along with it, such as allocations and misses in caches, no event says.
 inline constexpr double kTakenAlong = 0.12;
 
 // The most that a finding of the rule may say about itself: "high" needs kLeastPrograms, nine of ten of them right.

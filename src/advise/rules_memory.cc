@@ -13,18 +13,18 @@ namespace firelane::advise {
 
 namespace {
 
-constexpr double kNearLimit = 0.90;        // of the device's memory
-constexpr double kSpikeShare = 0.25;       // of the peak
-constexpr int64_t kSpikeBytes = 32 << 20;  // less is no trouble anywhere,
-constexpr double kSpikeOfDevice = 0.005;   // nor on a device with room for 200 of them
-constexpr double kCachedShare = 0.30;      // of what is reserved
-constexpr double kMuchReserved = 0.50;     // of the device's memory: below that, waste does not matter
-constexpr double kRoomShare = 0.50;        // of the device's memory in use at most
-constexpr double kIdleShare = 0.30;        // of a step
-constexpr int64_t kLeakBytes = 1 << 20;    // per step
+constexpr double kNearLimit = 0.90;            // of the device's memory
+constexpr double kSpikeShare = 0.25;           // of the peak
+constexpr int64_t kSpikeBytes = 32 << 20;      // less is no trouble anywhere,
+constexpr double kSpikeOfDevice = 0.005;       // nor on a device with room for 200 of them
+constexpr double kCachedShare = 0.30;          // of what is reserved
+constexpr double kMuchReserved = 0.50;         // of the device's memory: below that, waste does not matter
+constexpr double kRoomShare = 0.50;            // of the device's memory in use at most
+constexpr double kIdleShare = 0.30;            // of a step
+constexpr int64_t kLeakBytes = 1 << 20;        // per step
 constexpr int64_t kSmallLeakBytes = 64 << 10;  // of a small program, which it is a part of the peak of
 constexpr double kSmallLeakShare = 0.05;
-constexpr int64_t kSoonSteps = 10'000;     // a run is longer than this, or than an hour: then a leak comes first
+constexpr int64_t kSoonSteps = 10'000;  // a run is longer than this, or than an hour: then a leak comes first
 constexpr int64_t kSoonNs = 3'600'000'000'000;
 
 double share(int64_t part, int64_t whole) {

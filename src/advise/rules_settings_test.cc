@@ -122,7 +122,8 @@ TEST(BusyMachine, is_not_said_where_no_step_waited_for_a_core) {
     for (int step = 0; step < 8; ++step, at += 1000) {
       builder.op("aten::mm", {.start_us = at, .end_us = at + 900});
       builder.step(step, {.start_us = at, .end_us = at + 1000});
-      builder.timed_step(step, {.start_us = at, .end_us = at + 1000, .ran_us = 1000 - waited_us, .waited_us = waited_us});
+      builder.timed_step(step,
+                         {.start_us = at, .end_us = at + 1000, .ran_us = 1000 - waited_us, .waited_us = waited_us});
     }
     builder.metadata("machine", R"({"cores":4})").metadata("cores_used", "1.0").metadata("cores_used_by_others", "2.9");
     Model model = builder.build();

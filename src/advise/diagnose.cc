@@ -72,17 +72,28 @@ void take_parts_out(std::vector<Found>& all, const Context& context) {
 
 // Needless work that takes less of a step than this takes its place among the others.
 constexpr double kWorthFirst = 0.04;
+// So does one that gains so many times less than another finding.
+constexpr int64_t kFarLess = 5;
 
-// Casts are no cause beside fusing: a compiler joins them with what stands around them.
-bool is_joined_by_fusing(const Finding& finding) { return finding.id == "dtype-ping-pong"; }
+// Casts are no cause beside fusing that gains far more: a compiler joins them with what stands around them.
+bool is_joined_by_fusing(const Finding& finding, int64_t fusing_ns) {
+  constexpr double kFarMore = 1.5;
+  return finding.id == "dtype-ping-pong" &&
+         static_cast<double>(fusing_ns) > kFarMore * static_cast<double>(finding.gain.middle_ns());
+}
+int64_t fusing_ns_of(const std::vector<Found>& all) {
+  const auto fusing =
+      std::find_if(all.begin(), all.end(), [](const Found& each) { return each.finding.cause == kFusion; });
+  return fusing == all.end() ? 0 : fusing->finding.gain.middle_ns();
+}
 
 // The sort key: of two findings with the same expected gain the more certain one comes first, and a specific cause before
 // a general remedy (a graph or a compiler), unless that gains twice as much.
-int64_t surely_ns(const Finding& finding) {
+int64_t surely_ns(const Finding& finding, int64_t fusing_ns) {
   const Gain& gain = finding.gain;
   const int64_t surely = gain.middle_ns() - (gain.middle_ns() - gain.low_ns) / 3;
   const bool is_general =
-      finding.cause == kOverhead || finding.cause == kFusion || is_joined_by_fusing(finding);
+      finding.cause == kOverhead || finding.cause == kFusion || is_joined_by_fusing(finding, fusing_ns);
   return is_general ? surely / 2 : surely;
 }
 
@@ -99,7 +110,7 @@ void put_causes_first(std::vector<Found>& all, const Context& context) {
     const auto is_first = [&](const Found& each) {
       const Finding& finding = each.finding;
       if (!each.about_time || finding.cause == kOverhead || finding.cause == kFusion) return false;
-      if (cause == kFusion && is_joined_by_fusing(finding)) return false;
+      if (cause == kFusion && is_joined_by_fusing(finding, general_ns)) return false;
       const double share = context.share_of_step(finding.gain.middle_ns());
       // What may gain nothing does not come before what surely does; and fusing is a remedy for everything, too.
       const bool is_sure = finding.gain.low_ns > 0 && finding.id != "pointwise-unfused";
@@ -131,15 +142,22 @@ std::vector<Found> ask_rules(const Context& context) {
     }
   }
   take_parts_out(all, context);
+  int64_t most_ns = 0;  // of what has a cause of its own
+  for (const Found& each : all) {
+    if (each.finding.cause != kOverhead && each.finding.cause != kFusion)
+      most_ns = std::max(most_ns, each.finding.gain.middle_ns());
+  }
   const auto precedence = [&](const Found& found) {
-    const bool small = found.about_time && context.share_of_step(found.finding.gain.middle_ns()) < kWorthFirst;
+    const int64_t ns = found.finding.gain.middle_ns();
+    const bool small = found.about_time && (context.share_of_step(ns) < kWorthFirst || kFarLess * ns < most_ns);
     return small ? Precedence::kByGain : found.finding.precedence;
   };
+  const int64_t fusing_ns = fusing_ns_of(all);
   std::stable_sort(all.begin(), all.end(), [&](const Found& a, const Found& b) {
     if (precedence(a) != precedence(b)) return precedence(a) > precedence(b);
     if (a.about_time != b.about_time) return a.about_time;
     if (!a.about_time) return a.finding.share_of_step > b.finding.share_of_step;
-    return surely_ns(a.finding) > surely_ns(b.finding);
+    return surely_ns(a.finding, fusing_ns) > surely_ns(b.finding, fusing_ns);
   });
   put_causes_first(all, context);
   return all;

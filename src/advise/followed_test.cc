@@ -109,6 +109,34 @@ Judged rounds_of(Rounds rounds) {
   return program.judged();
 }
 
+// A sort in each step: of what was there before, of that written over in between, or of what each step makes.
+enum class Sorted { kSame, kWritten, kNew };
+Judged sorted(Sorted what) {
+  FollowedProgram program;
+  for (int step = 0; step < 4; ++step) {
+    const uint64_t keys = what == Sorted::kNew ? program.op("aten::randn", {}) : 0x2000;
+    for (int i = 0; i < 3; ++i) program.op("aten::mul", {0x4000});
+    for (int i = 0; i < 30; ++i) program.op("aten::sort", {keys}, "[[30000]]");
+    if (what == Sorted::kWritten) program.op("aten::add_", {0x2000});
+    program.timed().end_step();
+  }
+  return program.judged();
+}
+
+TEST(Followed, a_sort_of_what_did_not_change_is_needless_and_one_of_new_data_promises_nothing) {
+  const Judged same = sorted(Sorted::kSame);
+  ASSERT_FALSE(same.findings.empty());
+  EXPECT_EQ(same.findings[0].id, "dominant-operator");
+  EXPECT_NE(same.findings[0].title.find("did not change between steps"), std::string::npos) << same.findings[0].title;
+  EXPECT_GT(same.findings[0].gain.low_ns, 0);
+  for (const Sorted other : {Sorted::kWritten, Sorted::kNew}) {
+    const Judged judged = sorted(other);
+    const Finding* finding = find(judged, "dominant-operator");
+    ASSERT_NE(finding, nullptr);
+    EXPECT_EQ(finding->gain.high_ns, 0);
+  }
+}
+
 TEST(Followed, layers_that_each_read_a_number_are_no_loop) {
   EXPECT_EQ(find(rounds_of(Rounds::kLayers), "repeated-operators"), nullptr);
 }

@@ -42,8 +42,16 @@ int64_t step_noise_ns(const Context& context) {
 
 void set_gain_of_all(const Context& context, const Gain& gain, Finding& finding) {
   finding.gain = gain;
-  finding.most_ns = std::max<int64_t>(0, gain.high_ns) + step_noise_ns(context);
+  // Seldom a little more goes with it: what was made meanwhile has to be given back as well.
+  constexpr double kWithIt = 0.1;
+  finding.most_ns =
+      std::llround((1 + kWithIt) * static_cast<double>(std::max<int64_t>(0, gain.high_ns))) + step_noise_ns(context);
   finding.saves_all = true;
+}
+
+double likely_ns(double replayed_ns, double step_ns) {
+  const double rest = 1 - std::min(1.0, replayed_ns / std::max(1.0, step_ns));
+  return (1 + kTakenAlong * rest) * replayed_ns;
 }
 
 Gain gain_range(const Context& context, const Finding& found) {
@@ -51,7 +59,8 @@ Gain gain_range(const Context& context, const Finding& found) {
   const double replayed = std::clamp(static_cast<double>(found.gain.middle_ns()), 0.0, most);
   const auto noise = static_cast<double>(step_noise_ns(context));
   if (replayed <= noise) return {};
-  const double likely = std::min(most, found.saves_all ? replayed : kTrueOfReplayed * replayed);
+  const double likely =
+      std::min(most, found.saves_all ? replayed : likely_ns(replayed, static_cast<double>(context.step_ns)));
   const Errors errors = errors_of(found.id);
   const auto apart = [&](double error) {
     return std::sqrt(error * likely * error * likely + noise * noise);  // std::hypot would need glibc 2.35

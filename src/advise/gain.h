@@ -26,6 +26,10 @@ int64_t step_noise_ns(const Context& context);
 // What a finding saves whose cost could go altogether: nearly all of it, and no more but for noise.
 void set_gain_of_all(const Context& context, const Gain& gain, Finding& finding);
 
+// What is likely to be saved where a replay saves `replayed_ns` of a step of `step_ns`: what is taken along comes out
+// of the rest of the step, so that the less there is of it, the less goes with the change.
+double likely_ns(double replayed_ns, double step_ns);
+
 // What is printed of a gain whose middle the rule gives: what is likely, and a range. Empty (0 to 0) where the noise
 // hides it.
 Gain gain_range(const Context& context, const Finding& found);

@@ -19,9 +19,10 @@ struct HostWork {
   int64_t computing_ns = 0;
   Row longest = kNoRow;
   std::vector<Row> ops;
-  std::vector<Row> fetches;                 // operators right before it that copied from the device
-  std::vector<Row> copies;                  // operators that copied to the device
-  std::vector<analyze::Interval> giving_back;  // later: large memory that was asked for here is freed, between operators
+  std::vector<Row> fetches;  // operators right before it that copied from the device
+  std::vector<Row> copies;   // operators that copied to the device
+  std::vector<analyze::Interval>
+      giving_back;  // later: large memory that was asked for here is freed, between operators
   LaneId lane{};
   bool holds(int64_t time_ns) const { return time_ns >= start_ns && time_ns < end_ns; }
 };

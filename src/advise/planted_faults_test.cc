@@ -88,16 +88,16 @@ TEST(PlantedFaults, of_the_library_are_found_first_and_absent_when_mended) {
 // Those that were planted for a rule (bench/diagnose/kinds_gains_device.py).
 TEST(PlantedFaults, of_rules_about_work_done_again_are_found_first_and_absent_when_mended) {
   const PlantedFault on_h200[] = {
-      {"backward-for-each", "repeated-backward", 8.06},   {"backward-for-each-small", "repeated-backward", 6.02, 0.3},
+      {"backward-for-each", "repeated-backward", 8.06},   {"backward-for-each-small", "repeated-backward", 6.02},
       {"constants-copied", "constant-copies", 0.48, 0.4}, {"double-inference", "fp64-compute", 0.34},
       {"double-large", "fp64-compute", 1.00, 0.3},        {"mask-copied", "constant-copies", 5.47},
       {"streams-in-turn", "stream-waits", 1.43},          {"streams-in-turn-two", "stream-waits", 0.32},
   };
   check("library/planted_h200/", on_h200);
   const PlantedFault on_cpu[] = {
-      {"backward-for-each", "repeated-backward", 1.08, 0.3}, {"backward-for-each-small", "repeated-backward", 1.74},
-      {"optimizer-of-each-block", "many-optimizers", 0.63},  {"optimizer-of-each-few", "many-optimizers", 0.93},
-      {"state-copied", "whole-copies", 3.24, 0.3},           {"threads-oversubscribed", "cpu-oversubscription", 0},
+      {"backward-for-each", "repeated-backward", 1.08},     {"backward-for-each-small", "repeated-backward", 1.74},
+      {"optimizer-of-each-block", "many-optimizers", 0.63}, {"optimizer-of-each-few", "many-optimizers", 0.93},
+      {"state-copied", "whole-copies", 3.24, 0.3},          {"threads-oversubscribed", "cpu-oversubscription", 0},
   };
   check("library/planted_cpu/", on_cpu);
 }
@@ -126,24 +126,63 @@ TEST(PlantedFaults, of_settings_are_named_and_absent_when_mended) {
 TEST(PlantedFaults, a_program_that_is_compiled_already_is_not_told_to_compile) {
   for (const std::string program : {"compiled-with-breaks", "compiled-without-graphs"}) {
     const std::vector<Finding> findings = findings_of("library/planted_h200/" + program + ".faulty");
-    ASSERT_FALSE(findings.empty());
-    EXPECT_EQ(findings.front().id, "launch-overhead");
-    EXPECT_NE(findings.front().try_text.find("mend that first"), std::string::npos) << findings.front().try_text;
+    ASSERT_GT(findings.size(), 1U);
+    EXPECT_EQ(findings[0].id, program == "compiled-with-breaks" ? "graph-breaks" : "cuda-graphs-skipped");
+    EXPECT_EQ(findings[1].id, "launch-overhead") << "what the compiler does not do is named before what that costs";
+    EXPECT_NE(findings[1].try_text.find("mend that first"), std::string::npos) << findings[1].try_text;
   }
 }
 
 TEST(PlantedFaults, a_model_that_runs_once_for_each_sample_is_a_loop) {
   const PlantedFault faults[] = {
       {"private-gradients-one-by-one", "repeated-operators", 35.24},
-      {"ema-by-parameter", "repeated-operators", 5.31, 0.4},
+      {"ema-by-parameter", "repeated-operators", 5.31, 0.25},
   };
   check("library/unseen_h200/", faults);
+}
+
+// What gains left out once: the way from one backward pass into the next, products for weights that nobody trains, what
+// was fetched before the CPU computed with it, the views that a loop goes through.
+TEST(PlantedFaults, what_goes_with_a_change_counts_in_its_gain) {
+  const PlantedFault on_h200[] = {
+      {"losses-each-by-itself", "repeated-backward", 4.04},
+      {"captions-chosen-by-the-host", "host-compute", 137.50},
+  };
+  check("library/next_h200/", on_h200);
+  EXPECT_EQ(findings_of("library/next_h200/norms-by-hand.faulty").at(0).id, "pointwise-unfused");
+  const PlantedFault late_h200[] = {{"average-on-host", "host-compute", 11.14}};
+  check("library/late_h200/", late_h200);
+  const PlantedFault late_cpu[] = {{"adversarial-judge-gradients", "unused-gradients", 0.89}};
+  check("library/late_cpu/", late_cpu);
+  const PlantedFault unseen_cpu[] = {{"ema-by-parameter", "repeated-operators", 3.89}};
+  check("library/unseen_cpu/", unseen_cpu);
+}
+
+TEST(PlantedFaults, a_loop_over_the_pieces_of_a_tensor_is_told_although_no_round_picks_its_own) {
+  const PlantedFault on_cpu[] = {{"clouds-one-by-one", "repeated-operators", 0.97, 0.3}};
+  check("library/next_cpu/", on_cpu);
+}
+
+TEST(PlantedFaults, sorts_of_what_stays_the_same_promise_what_they_take) {
+  for (const std::string folder : {"planted_cpu", "planted_h200"}) {
+    const std::vector<Finding> findings = findings_of("library/" + folder + "/unchanged-sorted.faulty");
+    ASSERT_FALSE(findings.empty());
+    EXPECT_EQ(findings[0].id, "dominant-operator");
+    EXPECT_NEAR(static_cast<double>(findings[0].gain.middle_ns()), 1.6e6, 0.3e6);
+    EXPECT_EQ(findings[0].confidence, Confidence::kLow) << "these recordings do not follow tensors";
+  }
+}
+
+TEST(PlantedFaults, a_recurrent_layer_that_adds_its_biases_is_not_taken_for_a_chain_that_a_compiler_joins) {
+  for (const Finding& finding : findings_of("library/blind_h200/healthy-lstm.fixed")) {
+    EXPECT_NE(finding.id, "pointwise-unfused") << finding.title;
+  }
 }
 
 // Of the last two blind tests (bench/diagnose/kinds_late.py, kinds_fresh.py), which have been opened.
 TEST(PlantedFaults, of_kinds_that_no_rule_was_written_for_at_first) {
   const PlantedFault late[] = {
-      {"adversarial-judge-gradients", "unused-gradients", 0.73, 0.3},
+      {"adversarial-judge-gradients", "unused-gradients", 0},  // its steps took 28% longer when it was recorded
       {"augmented-image-by-image", "repeated-operators", 4.70},
   };
   check("library/late_h200/", late);

@@ -7,49 +7,34 @@ namespace firelane::advise {
 
 namespace {
 
-// Made by bench/diagnose/calibrate.py from the tuning and the older programs, those planted for a rule, and the blind
-// tests, all of which have been opened but the newest; no held-out program and none of kinds_fresh.py is in it. Beside
-// those about gains: the leak, the threads and the clones that were planted, and true steps of our own recordings
-// within 15% (bench/diagnose/library.md).
+// Made by bench/diagnose/calibrate.py from all recordings of tests/data/library but the held-out half. Where a rule had
+// more programs once, whose recordings are not kept (bench/diagnose/kinds_gains.py on two machines), and says the same
+// since, the larger error of both counts. Beside those about gains: the leak, the threads and the clones that were
+// planted, and true steps of our own recordings within 15% (bench/diagnose/library.md).
 constexpr Proof kProofs[] = {
-    {"allocator-thrash", 1, 1, 0.00, 0.00},
-    {"attention-mask", 3, 2, 0.04, 0.08},
-    {"attention-unfused", 9, 6, 0.11, 0.12},
-    {"constant-copies", 4, 4, 0.02, 0.46},
-    {"conv-bias-before-batch-norm", 1, 1, 0.05, 0.00},
-    {"cpu-oversubscription", 1, 1, 0.00, 0.00},
-    {"dtype-ping-pong", 3, 3, 0.15, 0.76},
-    {"fp32-matmul", 3, 3, 0.14, 0.00},
-    {"fp64-compute", 7, 7, 0.19, 1.64},
-    {"gc-pauses", 1, 1, 0.00, 0.03},
-    {"growing-input", 3, 2, 0.27, 0.22},
-    {"host-code", 6, 6, 0.02, 0.73},
-    {"host-compute", 5, 4, 0.07, 1.33},
-    {"host-sync", 7, 7, 0.16, 0.18},
-    {"input-bound", 5, 5, 0.00, 0.12},
-    {"launch-overhead", 2, 2, 0.02, 0.05},
-    {"layout-copies", 7, 5, 0.13, 0.21},
-    {"many-optimizers", 2, 2, 0.00, 0.00},
-    {"memory-leak", 1, 1, 0.00, 0.00},
-    {"pageable-copies", 4, 4, 0.04, 0.01},
-    {"pinned-allocation", 1, 1, 0.00, 0.36},
-    {"pointwise-unfused", 10, 9, 0.61, 0.80},
-    {"recomputed-prefix", 2, 2, 0.12, 0.12},
-    {"recording-distorts", 30, 28, 0.15, 0.15},
-    {"repeated-backward", 6, 6, 0.06, 0.20},
-    {"repeated-operators", 33, 30, 0.34, 0.30},
-    {"single-tensor-optimizer", 5, 5, 0.00, 0.02},
-    {"slow-steps", 4, 4, 0.22, 0.00},
-    {"stream-waits", 3, 2, 0.63, 0.04},
-    {"tensor-cores-unused", 1, 1, 0.00, 0.00},
-    {"unused-gradients", 12, 10, 0.10, 0.97},
-    {"whole-copies", 1, 1, 0.04, 0.04},
-    {"zero-grad-fills", 1, 1, 0.03, 0.00},
+    {"allocator-thrash", 1, 1, 0.00, 0.00},     {"attention-mask", 3, 2, 0.04, 0.08},
+    {"attention-unfused", 9, 6, 0.11, 0.13},    {"constant-copies", 5, 5, 0.12, 0.42},
+    {"constant-work", 1, 1, 0.00, 0.00},        {"conv-bias-before-batch-norm", 1, 1, 0.05, 0.00},
+    {"cpu-oversubscription", 1, 1, 0.00, 0.00}, {"dominant-operator", 4, 4, 0.01, 0.33},
+    {"dtype-ping-pong", 3, 3, 0.15, 0.76},      {"fp32-matmul", 3, 3, 0.14, 0.00},
+    {"fp64-compute", 8, 8, 0.20, 1.56},         {"gc-pauses", 1, 1, 0.00, 0.03},
+    {"growing-input", 3, 2, 0.56, 0.22},        {"host-code", 7, 7, 0.02, 0.39},
+    {"host-compute", 5, 4, 0.04, 0.30},         {"host-sync", 7, 7, 0.16, 0.23},
+    {"input-bound", 6, 6, 0.00, 0.12},          {"launch-overhead", 2, 2, 0.02, 0.05},
+    {"layout-copies", 7, 5, 0.13, 0.23},        {"many-optimizers", 4, 4, 0.00, 0.46},
+    {"memory-leak", 1, 1, 0.00, 0.00},          {"padding", 1, 1, 0.02, 0.00},
+    {"pageable-copies", 4, 4, 0.04, 0.01},      {"pinned-allocation", 1, 1, 0.00, 0.39},
+    {"pointwise-unfused", 10, 9, 0.61, 0.80},   {"recomputed-prefix", 2, 2, 0.12, 0.12},
+    {"recording-distorts", 30, 28, 0.15, 0.15}, {"repeated-backward", 8, 8, 0.05, 0.00},
+    {"repeated-operators", 27, 27, 0.38, 0.17}, {"single-tensor-optimizer", 5, 5, 0.00, 0.02},
+    {"slow-steps", 4, 4, 0.22, 0.00},           {"stream-waits", 3, 2, 0.63, 0.08},
+    {"tensor-cores-unused", 1, 1, 0.00, 0.00},  {"unused-gradients", 9, 9, 0.09, 0.08},
+    {"whole-copies", 1, 1, 0.00, 0.02},         {"zero-grad-fills", 1, 1, 0.03, 0.00},
 };
 
-constexpr Errors kErrorsOfAll = {.below = 0.22, .above = 0.62};  // the same of all programs, whatever the rule
-constexpr double kWeightOfAll = 4;                               // as many programs as that counts for
-constexpr double kLeastError = 0.2;                              // what few programs cannot rule out
+constexpr Errors kErrorsOfAll = {.below = 0.30, .above = 0.62};  // the same of all programs, whatever the rule
+constexpr double kWeightOfAll = 6;                               // as many programs as that counts for
+constexpr double kLeastError = 0.25;                             // what few programs cannot rule out
 constexpr Errors kMostErrors = {.below = 0.8, .above = 1.6};     // a gain that is said is at least a fifth of it
 
 double shrunk(int programs, double own, double of_all, double most) {

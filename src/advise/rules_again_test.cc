@@ -39,6 +39,10 @@ class Again : public WrittenProgram<Again> {
     at_ += what.us + 10;
     return *this;
   }
+  Again& rest(double us) {
+    at_ += us;
+    return *this;
+  }
   Again& node(std::string_view name, int64_t number) {
     return op("autograd::engine::evaluate_function: " + std::string(name), {.number = number});
   }
@@ -67,6 +71,32 @@ TEST(RepeatedBackward, nodes_that_run_again_in_a_step_are_told_with_how_often) {
   EXPECT_EQ(judged.findings[0].id, "repeated-backward");
   EXPECT_EQ(find(with_passes(1, true), "repeated-backward"), nullptr) << "once";
   EXPECT_EQ(find(with_passes(3, false), "repeated-backward"), nullptr) << "other nodes: several models, or checkpoints";
+}
+
+// Two passes through ten nodes; the way into the second takes `way_us` more.
+Judged with_way(double way_us) {
+  Again program;
+  int64_t number = 100;
+  for (int step = 0; step < 4; ++step) {
+    const int64_t first = number;
+    for (int i = 0; i < 10; ++i) program.op("aten::mul", {.number = number++});
+    for (int pass = 0; pass < 2; ++pass) {
+      if (pass == 1) program.rest(way_us).op("aten::ones_like");
+      for (int i = 9; i >= 0; --i) program.node("MulBackward0", first + i);
+    }
+    program.end_step();
+  }
+  return program.judged();
+}
+
+TEST(RepeatedBackward, the_way_from_one_pass_into_the_next_goes_with_it) {
+  const auto gain_ns = [](double way_us) {
+    const Judged judged = with_way(way_us);
+    const Finding* finding = find(judged, "repeated-backward");
+    return finding == nullptr ? 0.0 : static_cast<double>(finding->gain.middle_ns());
+  };
+  EXPECT_NEAR(gain_ns(300) - gain_ns(0), 300e3, 30e3);
+  EXPECT_LT(gain_ns(5000) - gain_ns(0), 300e3) << "code of the program stands between the passes";
 }
 
 Judged with_tensor(const std::string& dims, bool random) {

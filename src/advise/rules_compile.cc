@@ -28,9 +28,11 @@ bool compiles_nothing(const Context& context) {
   return noted_count(context, "compile_failed") > 0 && noted_count(context, "compile_graphs") == 0;
 }
 
-// A compiler that was asked for and does nothing: what it would do is no advice before it does.
+// A compiler that was asked for and does nothing: what it would do is no advice before it does. Nor is fewer launches,
+// where the compiler would see to that.
 Precedence before_others(const Context& context) {
-  return compiles_nothing(context) ? Precedence::kNeedless : Precedence::kByGain;
+  const bool is_late = context.study != nullptr && context.study->bound.limit == analyze::Limit::kOverhead;
+  return compiles_nothing(context) || is_late ? Precedence::kNeedless : Precedence::kByGain;
 }
 
 // A break inside of a loop, say: Dynamo leaves the whole function, with all that it calls, as it was.
@@ -118,7 +120,8 @@ std::vector<Finding> find_cudagraph_skips(const Context& context) {
            .try_text = "see why: inputs that are mutated, tensors on the CPU, or sizes that change",
            .try_code = "TORCH_LOGS=cudagraphs python train.py",
            .confidence = Confidence::kMedium,
-           .confirm_by = "TORCH_LOGS=cudagraphs names the operator"}};
+           .confirm_by = "TORCH_LOGS=cudagraphs names the operator",
+           .precedence = before_others(context)}};
 }
 
 }  // namespace

@@ -226,7 +226,8 @@ SameData is_same_data(const Context& context, const std::vector<Row>& calls) {
     shapes.insert(input_dims_text(model, call));
     for (const analyze::TensorFlow::Input& input : flow.inputs_of(call)) storages[input.storage].insert(input.made_ns);
   }
-  if (shapes.contains("") || static_cast<int64_t>(shapes.size()) * context.step_count > static_cast<int64_t>(calls.size()))
+  if (shapes.contains("") ||
+      static_cast<int64_t>(shapes.size()) * context.step_count > static_cast<int64_t>(calls.size()))
     return SameData::kNo;
   if (!flow.is_known() || storages.empty()) return SameData::kUnknown;
   for (const auto& [storage, times] : storages) {
@@ -254,8 +255,7 @@ std::vector<Row> long_calls(const Context& context, std::vector<Row> calls) {
     most_ns = std::max(most_ns, ns);
   }
   if (context.has_device_work) return calls;  // the host's time says nothing about what it launched
-  std::erase_if(calls,
-                [&](Row call) { return longest[input_dims_text(context.model, call)] * kOfLongest < most_ns; });
+  std::erase_if(calls, [&](Row call) { return longest[input_dims_text(context.model, call)] * kOfLongest < most_ns; });
   return calls;
 }
 

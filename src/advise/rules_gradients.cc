@@ -147,7 +147,7 @@ class LayerTails {
       if (host.name[op] != product || host.kind[op] != HostKind::kOp) continue;
       if (phases.host[op] != analyze::Phase::kBackward || !computes(model, op, "", gradients)) continue;
       const Row node = outermost_op(model, op);
-      int64_t from_ns = host.start_ns[node];
+      int64_t from_ns = host.start_ns[op];
       for (Row row = node + 1; row < op; ++row) {
         if (host.name[row] == product) from_ns = host.end_ns(row);
       }

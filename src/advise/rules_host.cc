@@ -71,9 +71,9 @@ std::vector<Finding> find_overhead(const Context& context) {
     // The replay lets work of two streams run side by side that shares one device: more than its idle time is not sure.
     // And the kernels of a CUDA graph do not follow each other without a gap.
     constexpr int64_t kGapInGraphNs = 1'000;
-    const auto idle_ns = std::max<int64_t>(
-        0, std::llround((1 - study.bound.device_busy) * static_cast<double>(context.step_ns)) -
-               study.per_step(study.launches.work) * kGapInGraphNs);
+    const auto idle_ns =
+        std::max<int64_t>(0, std::llround((1 - study.bound.device_busy) * static_cast<double>(context.step_ns)) -
+                                 study.per_step(study.launches.work) * kGapInGraphNs);
     finding.gain = {std::min(finding.gain.low_ns, idle_ns), std::min(finding.gain.high_ns, idle_ns)};
     finding.most_ns = idle_ns;
   }

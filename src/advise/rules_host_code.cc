@@ -258,11 +258,14 @@ std::vector<Rule> host_code_rules() {
        "Operators work on tensors in host memory while the device waits: a mask, a bias or a batch that is built on "
        "the\n"
        "CPU and then copied. That is no launch overhead, and neither CUDA graphs nor a larger batch help.\n\n"
-       "Counted are operators of the training thread that launch nothing and take 0.1 ms or more, with the copy that\n"
-       "follows them and what giving the memory back takes. The gain is a replay without them.\n\n"
+       "Counted are operators of the training thread that launch nothing and take 0.1 ms or more, with the copies "
+       "from\n"
+       "the device that bring what they work on, the copy that follows them and what giving the memory back takes. "
+       "The\n"
+       "gain is a replay without them.\n\n"
        "What to do: create the tensor with device=\"cuda\"; keep it if it is the same in every step; preprocess "
        "batches on\n"
-       "the device or in DataLoader workers.\n\n"
+       "the device or in DataLoader workers; compute with what is on the device there, without .cpu() first.\n\n"
        "When not: the data cannot be on the device, and preparing it in another thread or process is not possible.",
        find_host_compute},
       {"gc-pauses", "host", 0.01, true,

@@ -50,6 +50,16 @@ class Program : public WrittenProgram<Program> {
     at_ += count * (us + 2) + 3;
     return *this;
   }
+  // Waits for all that was launched, and for the copy.
+  Program& copies_from_device(double us) {
+    builder_.op("aten::to", {.start_us = at_, .end_us = at_ + us});
+    builder_.call("cudaMemcpyAsync", {.start_us = at_ + 2, .end_us = at_ + us - 2, .correlation = correlation_});
+    builder_.copy(
+        "Memcpy DtoH (Device -> Pageable)",
+        {.start_us = at_ + 5, .end_us = at_ + us - 3, .correlation = correlation_++, .bytes = int64_t{64} << 20});
+    at_ += us + 1;
+    return *this;
+  }
   Program& copies_to_device(double us) {
     builder_.op("aten::to", {.start_us = at_, .end_us = at_ + us});
     builder_.call("cudaMemcpyAsync", {.start_us = at_ + 2, .end_us = at_ + us - 2, .correlation = correlation_});
@@ -189,6 +199,40 @@ TEST(Loops, rounds_that_begin_with_what_the_last_one_chose_are_none) {
   EXPECT_NE(find(looped(16, requests), "repeated-operators"), nullptr) << "each brings its own input";
 }
 
+TEST(Loops, going_through_the_pieces_of_a_tensor_is_a_loop_where_it_was_taken_apart_into_as_many) {
+  const auto apart = [](std::string_view dims) {
+    Program program;
+    for (int step = 0; step < 4; ++step) {
+      program.op("aten::mm").op("aten::unbind", dims);
+      for (int i = 0; i < 16; ++i) program.op("aten::sub").op("aten::square").op("aten::topk");
+      program.op("aten::mm").end_step();
+    }
+    return program.judged();
+  };
+  EXPECT_NE(find(apart("[[16, 8, 3]]"), "repeated-operators"), nullptr);
+  EXPECT_EQ(find(apart("[[3, 8, 16]]"), "repeated-operators"), nullptr) << "queries, keys and values";
+}
+
+TEST(Loops, views_in_a_row_before_a_loop_are_what_it_goes_through) {
+  const auto gain_ns = [](int views) {
+    int round = 0;
+    Program program;
+    for (int step = 0; step < 4; ++step) {
+      for (int i = 0; i < views; ++i) program.view("aten::detach");
+      for (int i = 0; i < 16; ++i) {
+        const std::string_view dims = ++round % 2 == 0 ? "[[64, 64], []]" : "[[64], []]";
+        program.op("aten::mul_", dims).op("aten::add_", dims);
+      }
+      program.op("aten::mm").end_step();
+    }
+    const Judged judged = program.judged();
+    const Finding* finding = find(judged, "repeated-operators");
+    return finding == nullptr ? 0.0 : static_cast<double>(finding->gain.middle_ns());
+  };
+  EXPECT_GT(gain_ns(32), gain_ns(0) + 20e3);
+  EXPECT_LT(gain_ns(8), gain_ns(0) + 5e3) << "fewer than there are rounds";
+}
+
 TEST(Loops, changes_in_place_of_one_tensor_after_another_are_a_loop_and_those_of_one_are_none) {
   int round = 0;
   const auto averages = [&](Program& program) {
@@ -241,6 +285,29 @@ TEST(Syncs, the_norm_of_the_gradients_is_told_from_other_numbers) {
   };
   EXPECT_NE(title(true).find("the norm of the gradients"), std::string::npos) << title(true);
   EXPECT_EQ(title(false).find("the norm of the gradients"), std::string::npos);
+}
+
+TEST(HostCompute, what_is_brought_from_the_device_to_be_computed_with_goes_with_it) {
+  Program program;
+  for (int step = 0; step < 4; ++step) {
+    program.op("aten::mm").copies_from_device(3000).computes("aten::softmax", 2000).copies_to_device(100);
+    program.op("aten::mm").end_step();
+  }
+  const Judged judged = program.judged();
+  ASSERT_FALSE(judged.findings.empty());
+  const Finding& finding = judged.findings[0];
+  EXPECT_EQ(finding.id, "host-compute");
+  EXPECT_NE(finding.title.find("brought from the device"), std::string::npos) << finding.title;
+  EXPECT_NEAR(static_cast<double>(finding.gain.middle_ns()), 5e6, 4e5);
+  EXPECT_EQ(find(judged, "host-sync"), nullptr) << "the wait goes with it";
+}
+
+TEST(HostCompute, a_copy_to_the_cpu_that_nothing_is_computed_with_there_is_a_wait) {
+  Program program;
+  for (int step = 0; step < 4; ++step) program.op("aten::mm").copies_from_device(3000).op("aten::mm").end_step();
+  const Judged judged = program.judged();
+  EXPECT_EQ(find(judged, "host-compute"), nullptr);
+  EXPECT_NE(find(judged, "host-sync"), nullptr);
 }
 
 TEST(HostCompute, a_tensor_built_on_the_cpu_is_named_with_its_copy) {

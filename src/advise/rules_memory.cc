@@ -13,16 +13,18 @@ namespace firelane::advise {
 
 namespace {
 
-constexpr double kNearLimit = 0.90;        // of the device's memory
-constexpr double kSpikeShare = 0.25;       // of the peak
-constexpr int64_t kSpikeBytes = 32 << 20;  // less is no trouble anywhere,
-constexpr double kSpikeOfDevice = 0.005;   // nor on a device with room for 200 of them
-constexpr double kCachedShare = 0.30;      // of what is reserved
-constexpr double kMuchReserved = 0.50;     // of the device's memory: below that, waste does not matter
-constexpr double kRoomShare = 0.50;        // of the device's memory in use at most
-constexpr double kIdleShare = 0.30;        // of a step
-constexpr int64_t kLeakBytes = 1 << 20;    // per step
-constexpr int64_t kSoonSteps = 10'000;     // a run is longer than this, or than an hour: then a leak comes first
+constexpr double kNearLimit = 0.90;            // of the device's memory
+constexpr double kSpikeShare = 0.25;           // of the peak
+constexpr int64_t kSpikeBytes = 32 << 20;      // less is no trouble anywhere,
+constexpr double kSpikeOfDevice = 0.005;       // nor on a device with room for 200 of them
+constexpr double kCachedShare = 0.30;          // of what is reserved
+constexpr double kMuchReserved = 0.50;         // of the device's memory: below that, waste does not matter
+constexpr double kRoomShare = 0.50;            // of the device's memory in use at most
+constexpr double kIdleShare = 0.30;            // of a step
+constexpr int64_t kLeakBytes = 1 << 20;        // per step
+constexpr int64_t kSmallLeakBytes = 64 << 10;  // of a small program, which it is a part of the peak of
+constexpr double kSmallLeakShare = 0.05;
+constexpr int64_t kSoonSteps = 10'000;  // a run is longer than this, or than an hour: then a leak comes first
 constexpr int64_t kSoonNs = 3'600'000'000'000;
 
 double share(int64_t part, int64_t whole) {
@@ -128,7 +130,9 @@ std::string long_time(int64_t ns) {
 
 std::vector<Finding> find_leak(const Context& context) {
   return for_devices(context, [&](const analyze::DeviceMemory& device, std::vector<Finding>& findings) {
-    if (device.growth_per_step_bytes < kLeakBytes) return;
+    const double of_peak = share(device.growth_per_step_bytes, device.peak.allocated_bytes);
+    const bool is_small = device.growth_per_step_bytes < kSmallLeakBytes || of_peak < kSmallLeakShare;
+    if (device.growth_per_step_bytes < kLeakBytes && is_small) return;
     std::string who;
     if (!device.growth_owners.empty()) {
       const analyze::MemoryOwner& owner = device.growth_owners.front();

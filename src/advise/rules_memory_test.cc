@@ -89,6 +89,23 @@ TEST(MemoryRules, a_leak) {
   EXPECT_TRUE(steps(true).empty());
 }
 
+TEST(MemoryRules, a_leak_of_half_a_mebibyte_is_told_where_it_is_a_part_of_all_memory) {
+  const auto steps = [](int64_t kept_bytes, int64_t weights_bytes) {
+    MemoryProgram program;
+    program.change(1, 0x1000, weights_bytes, 900 * kMiB);
+    for (int i = 0; i < 5; ++i) {
+      const double at = 10 + i * 100;
+      program.trace.step(i, {.start_us = at, .end_us = at + 90})
+          .op("aten::add", {.start_us = at + 10, .end_us = at + 20});
+      program.change(at + 15, static_cast<uint64_t>(i + 1), kept_bytes, 900 * kMiB);
+    }
+    return program.ask("memory-leak");
+  };
+  EXPECT_EQ(steps(kMiB / 2, 4 * kMiB).size(), 1u);
+  EXPECT_TRUE(steps(kMiB / 2, 400 * kMiB).empty()) << "nobody will notice";
+  EXPECT_TRUE(steps(kMiB / 32, kMiB / 8).empty());
+}
+
 TEST(MemoryRules, growth_that_grows_itself_fills_the_device_sooner) {
   MemoryProgram program;
   for (int i = 0; i < 5; ++i) {

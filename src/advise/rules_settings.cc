@@ -50,6 +50,9 @@ std::vector<Finding> find_busy_machine(const Context& context) {
   if (*others + *own < kFull * cores || *others < kOthers * cores) return {};
   Finding finding{.id = "busy-machine", .events = 1};
   const analyze::CoreWaits waits(model);
+  // Cores that others use and these steps never waited for are no trouble.
+  constexpr double kWaits = 0.03;
+  if (waits.is_known() && waits.waited_share() < kWaits) return {};
   finding.title = "other processes used " + short_percent(std::min(1.0, *others / cores)) +
                   " of the machine's cores meanwhile, and none was free: steps are slower, and vary";
   if (waits.is_known()) {

@@ -115,6 +115,25 @@ TEST(BusyMachine, is_said_when_others_leave_no_core_free) {
   EXPECT_EQ(with("3.9", "0.1"), "") << "the program itself uses them";
 }
 
+TEST(BusyMachine, is_not_said_where_no_step_waited_for_a_core) {
+  const auto with = [](double waited_us) {
+    TraceBuilder builder;
+    double at = 0;
+    for (int step = 0; step < 8; ++step, at += 1000) {
+      builder.op("aten::mm", {.start_us = at, .end_us = at + 900});
+      builder.step(step, {.start_us = at, .end_us = at + 1000});
+      builder.timed_step(step,
+                         {.start_us = at, .end_us = at + 1000, .ran_us = 1000 - waited_us, .waited_us = waited_us});
+    }
+    builder.metadata("machine", R"({"cores":4})").metadata("cores_used", "1.0").metadata("cores_used_by_others", "2.9");
+    Model model = builder.build();
+    importer::interpret_metadata(model.info);
+    return title_of(model, "busy-machine");
+  };
+  EXPECT_EQ(with(5), "");
+  EXPECT_NE(with(300).find("waited 3"), std::string::npos) << with(300);
+}
+
 TEST(Throttling, a_clock_below_what_the_device_had_is_told_where_the_device_is_busy) {
   const auto title = [](double mhz_in_steps, double kernel_us) {
     TraceBuilder builder;

@@ -167,8 +167,8 @@ std::vector<std::vector<CpuOp>> fusible_chains(const Model& model, std::span<con
     const bool on_thread = !run.empty() && model.host_slices.lane[run.back().row] == model.host_slices.lane[op.row];
     const int64_t whole = run.empty() ? 0 : run.front().elements;
     // A mean or a sum of each row, what is computed from it, and what goes over the rows again with it: a norm.
-    const bool is_of_rows = on_thread && reduces && op.elements < whole && whole % op.elements == 0 &&
-                            (rows == 0 || rows == op.elements);
+    const bool is_of_rows =
+        on_thread && reduces && op.elements < whole && whole % op.elements == 0 && (rows == 0 || rows == op.elements);
     if (!is_of_rows && !(on_thread && op.elements == whole)) {
       flush();
       reduces = false;

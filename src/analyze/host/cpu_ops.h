@@ -32,8 +32,8 @@ struct CpuOp {
 // Of the chain's threads, in order of time.
 std::vector<CpuOp> outermost_ops(const Model& model, const HostChain& chain, const Interval& window);
 
-// Pointwise, normalization and reduction ops in a row on as many elements: one loop could do what they do, also where it
-// reduces each row and goes over the row again with the result, as norms do. Equal size stands for "the same data".
+// Pointwise, normalization and reduction ops in a row on as many elements: one loop could do what they do, also where
+// it reduces each row and goes over the row again with the result, as norms do. Equal size stands for "the same data".
 std::vector<std::vector<CpuOp>> fusible_chains(const Model& model, std::span<const CpuOp> ops);
 
 }  // namespace firelane::analyze

@@ -40,12 +40,23 @@ TEST(CpuOps, pointwise_operators_on_as_many_elements_are_a_chain_through_views) 
   EXPECT_EQ(chains[0].size(), 3U);
 }
 
-TEST(CpuOps, a_matmul_another_size_or_a_reduction_ends_a_chain) {
+TEST(CpuOps, a_matmul_or_another_size_ends_a_chain) {
   EXPECT_TRUE(Program().op("aten::mul").op("aten::mm").op("aten::add").chains().empty());
   EXPECT_TRUE(Program().op("aten::mul").op("aten::add", "[[999]]").chains().empty());
-  const auto chains = Program().op("aten::mul").op("aten::sum").op("aten::add").chains();
+  EXPECT_TRUE(Program().op("aten::mul").op("aten::add", "[[100]]").chains().empty()) << "nothing was reduced to that";
+}
+
+TEST(CpuOps, a_norm_by_hand_is_one_chain_with_what_it_computes_of_each_row) {
+  const auto chains = Program()
+                          .op("aten::pow", "[[100, 10]]")
+                          .op("aten::mean", "[[100, 10]]")
+                          .op("aten::add", "[[100, 1]]")
+                          .op("aten::rsqrt", "[[100, 1]]")
+                          .op("aten::mul", "[[100, 10], [100, 1]]")
+                          .op("aten::mul", "[[7, 10]]")
+                          .chains();
   ASSERT_EQ(chains.size(), 1U);
-  EXPECT_EQ(chains[0].size(), 2U);
+  EXPECT_EQ(chains[0].size(), 5U);
 }
 
 TEST(CpuOps, without_shapes_nothing_is_known_to_be_the_same_data) {

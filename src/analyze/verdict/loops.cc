@@ -91,7 +91,11 @@ struct Token {
 class LoopFinder {
  public:
   LoopFinder(const Model& model, const HostChain& chain)
-      : model_(model), chain_(chain), data_(model), nonzero_(model.strings.find("aten::nonzero")), unbind_(model.strings.find("aten::unbind")) {
+      : model_(model),
+        chain_(chain),
+        data_(model),
+        nonzero_(model.strings.find("aten::nonzero")),
+        unbind_(model.strings.find("aten::unbind")) {
     traits_.assign(model.strings.size(), kUnknown);
   }
 

@@ -33,12 +33,12 @@ struct Loop {
   int64_t second_start_ns = 0;  // of the second: what comes from here on would not be there
   int64_t end_ns = 0;
   int64_t gathering_start_ns = kNoNumber;  // right before it, at least one view a round was made: a state_dict()
-  bool even = true;       // all rounds call the same operators
-  bool reads = false;     // each round brings a number back to the host
-  bool backward = false;  // of the backward pass of a loop in the same step
-  bool passes = false;    // each round goes forward and backward
-  bool chained = false;   // known: each round needs what the one before it made
-  Row python = kNoRow;    // the function in which it runs, when recorded
+  bool even = true;                        // all rounds call the same operators
+  bool reads = false;                      // each round brings a number back to the host
+  bool backward = false;                   // of the backward pass of a loop in the same step
+  bool passes = false;                     // each round goes forward and backward
+  bool chained = false;                    // known: each round needs what the one before it made
+  Row python = kNoRow;                     // the function in which it runs, when recorded
 };
 
 // Of the judged steps, in order of time, at least 8 rounds each. Updates of optimizers and plain copies are left out.

@@ -73,7 +73,7 @@ TEST(Map, time_in_which_a_checkpoint_is_written_is_neither_copies_nor_the_hosts)
   }
 }
 
-TEST(Map, a_kernel_has_the_shapes_of_its_longest_call) {
+TEST(Map, a_kernel_has_the_shapes_of_its_largest_call) {
   TraceBuilder builder;
   for (int call = 0; call < 3; ++call) {
     const double at = 100.0 * call;
@@ -84,7 +84,12 @@ TEST(Map, a_kernel_has_the_shapes_of_its_longest_call) {
                          .external_id = id,
                          .dims = call == 1 ? "[[64, 8], [8, 8]]" : "[[8, 8], [8, 8]]"})
         .call("cudaLaunchKernel", {.start_us = at + 1, .end_us = at + 2, .correlation = id, .external_id = id})
-        .kernel("gemm", {.start_us = at + 10, .end_us = at + (call == 1 ? 60 : 20), .correlation = id, .external_id = id});
+        .kernel("gemm", {.start_us = at + 10,
+                         .end_us = at + 20,
+                         .correlation = id,
+                         .external_id = id,
+                         .grid = call == 1 ? 64 : 8,
+                         .block = 32});
   }
   const Part part = map_trace(StudiedTrace(builder.build()));
   ASSERT_EQ(part.kernels.size(), 1u);

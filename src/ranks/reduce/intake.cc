@@ -294,6 +294,9 @@ void Intake::finish() {
   }
   std::map<std::string, uint32_t> known_domains;
   for (RankRows& rank : ranks) {
+    if (rank.part.host.empty() && ranks_per_host > 0 && rank.part.rank >= 0) {
+      rank.part.host = "host" + std::to_string(rank.part.rank / ranks_per_host);
+    }
     // Without a host's name every rank has a clock of its own: the careful assumption.
     const std::string clock = rank.part.host.empty() ? "rank " + std::to_string(rank.part.rank) : rank.part.host;
     const auto [at, is_new] = known_domains.try_emplace(clock, static_cast<uint32_t>(domains.size()));

@@ -65,9 +65,7 @@ def reduce(
     ranks_per_host: int | None = None,
 ) -> Answer:
     """The answer from parts: what `firelane ranks reduce` prints."""
-    fields, text = _ranks_of_parts(
-        list(parts), _given(price_per_hour), _given(link_gb_s), ranks_per_host or 0
-    )
+    fields, text = _ranks_of_parts(list(parts), _given(price_per_hour), _given(link_gb_s), ranks_per_host or 0)
     return Answer(json.loads(fields), text)
 
 

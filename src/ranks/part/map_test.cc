@@ -102,7 +102,8 @@ TEST(Map, clocks_and_heat_are_those_of_the_device_that_the_rank_uses_while_its_s
       .call("cudaLaunchKernel", {.start_us = 103, .end_us = 105, .correlation = 1})
       .kernel("gemm", {.start_us = 110, .end_us = 150, .device = 1, .correlation = 1});
   for (const double at_us : {10.0, 120.0, 140.0, 160.0}) {
-    builder.counter("GPU 0 SM clock (MHz)", at_us, 1980).counter("GPU 1 SM clock (MHz)", at_us, at_us < 100 ? 1980 : 1410);
+    builder.counter("GPU 0 SM clock (MHz)", at_us, 1980)
+        .counter("GPU 1 SM clock (MHz)", at_us, at_us < 100 ? 1980 : 1410);
   }
   builder.counter("GPU 1 temperature (C)", 130, 88);
   const Part part = map_trace(StudiedTrace(builder.build()));

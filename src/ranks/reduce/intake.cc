@@ -134,12 +134,9 @@ void add_causes(const PartCollectives& c, size_t i, Causes& sum) {
 void add_reason(const PartCollectives& c, size_t i, CollectiveRow& row) {
   row.kernel = static_cast<int16_t>(std::clamp<int64_t>(c.kernel[i], -1, INT16_MAX));
   row.kernel_us = static_cast<int32_t>(std::clamp<int64_t>(c.kernel_ns[i] / 1000, 0, INT32_MAX));
-  const std::pair<int64_t, IdleKind> parts[] = {{c.input_ns[i], IdleKind::kInput},
-                                                {c.gc_ns[i], IdleKind::kGc},
-                                                {c.allocation_ns[i], IdleKind::kAllocation},
-                                                {c.sync_ns[i], IdleKind::kSync},
-                                                {c.host_ns[i], IdleKind::kHost},
-                                                {c.checkpoint_ns[i], IdleKind::kCheckpoint}};
+  const std::pair<int64_t, IdleKind> parts[] = {
+      {c.input_ns[i], IdleKind::kInput}, {c.gc_ns[i], IdleKind::kGc},     {c.allocation_ns[i], IdleKind::kAllocation},
+      {c.sync_ns[i], IdleKind::kSync},   {c.host_ns[i], IdleKind::kHost}, {c.checkpoint_ns[i], IdleKind::kCheckpoint}};
   int64_t idle = 0;
   int64_t most = 0;
   for (const auto& [ns, kind] : parts) {

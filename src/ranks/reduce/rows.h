@@ -106,7 +106,7 @@ class Intake {
   int64_t base_unix_ns = 0;          // times of rows are since then
   bool has_unix_times = true;
   int64_t ranks_per_host = 0;  // of ranks that do not name their hosts, if somebody says so; 0: nobody does
-  ShuffledMatches matched;  // by sequence numbers, elsewhere
+  ShuffledMatches matched;     // by sequence numbers, elsewhere
 
  private:
   uint32_t signature_id(const Signature& signature);

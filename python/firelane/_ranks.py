@@ -24,6 +24,7 @@ def ranks(
     keep_parts: bool = False,
     price_per_hour: float | None = None,
     link_gb_s: float | None = None,
+    ranks_per_host: int | None = None,
 ) -> Answer:
     """How a distributed job scales: who was late, why, and what it cost.
 
@@ -32,6 +33,7 @@ def ranks(
     price_per_hour: of one GPU
     link_gb_s: what the network between hosts could carry for one GPU, one way (400 Gbit/s: 50); bandwidths are
         compared with it
+    ranks_per_host: of traces that do not name their hosts, how many ranks, in order, share a machine and its clock
     """
     names = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if not names:
@@ -41,7 +43,11 @@ def ranks(
         remote = [name for name in files if is_remote(name)]
         local = [name for name in files if not is_remote(name)]
         fields, text = _ranks(
-            local + fetch_parts(remote, folder), keep_parts, _given(price_per_hour), _given(link_gb_s)
+            local + fetch_parts(remote, folder),
+            keep_parts,
+            _given(price_per_hour),
+            _given(link_gb_s),
+            ranks_per_host or 0,
         )
     return Answer(json.loads(fields), text)
 
@@ -51,9 +57,15 @@ def map_trace(path: PathLike) -> bytes:
     return _rank_part(os.fspath(path))
 
 
-def reduce(parts: Iterable[bytes], *, price_per_hour: float | None = None, link_gb_s: float | None = None) -> Answer:
+def reduce(
+    parts: Iterable[bytes],
+    *,
+    price_per_hour: float | None = None,
+    link_gb_s: float | None = None,
+    ranks_per_host: int | None = None,
+) -> Answer:
     """The answer from parts: what `firelane ranks reduce` prints."""
-    fields, text = _ranks_of_parts(list(parts), _given(price_per_hour), _given(link_gb_s))
+    fields, text = _ranks_of_parts(list(parts), _given(price_per_hour), _given(link_gb_s), ranks_per_host or 0)
     return Answer(json.loads(fields), text)
 
 

@@ -140,9 +140,9 @@ def _mapped(spark: Any, sizes: dict[str, int], command: str | None, shuffle_byte
     parts = spark.range(0, tasks, 1, tasks).mapInArrow(_mapper(dealt, command, threads), _SCHEMA)
     from pyspark import StorageLevel
 
-    # All tasks at once. Small parts come to the driver with the sizes of all, and mostly that is everything; larger ones
-    # follow, one partition at a time, from the executors' disks. Writing them there takes time: of a few files it is
-    # done only when there are such, which are mapped again then.
+    # All tasks at once. Small parts come to the driver with the sizes of all, and mostly that is everything; larger
+    # ones follow, one partition at a time, from the executors' disks. Writing them there takes time: of a few files it
+    # is done only when there are such, which are mapped again then.
     is_kept = len(sizes) > _FEW_FILES
     if is_kept:
         parts = parts.persist(StorageLevel.DISK_ONLY)

@@ -101,6 +101,7 @@ Result<std::shared_ptr<const ranks::StudiedJob>> open_job(const std::vector<std:
     };
   }
   auto intake = std::make_shared<ranks::Intake>();
+  intake->ranks_per_host = options.ranks_per_host;
   FL_TRY_VOID(add_matches(options.matches, intake->matched));
   const Result<void> gathered = ranks::gather(std::move(found.traces), gather, *intake);
   if (drawn) fmt::print(stderr, "\r\x1b[K");

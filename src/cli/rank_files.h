@@ -14,7 +14,8 @@ struct RankFilesOptions {
   bool keep_parts = false;
   bool use_parts = false;  // that were kept; without keeping others
   uint32_t workers = 0;
-  std::string matches;  // what `ranks match` wrote, or a folder of it; "" none
+  std::string matches;          // what `ranks match` wrote, or a folder of it; "" none
+  uint32_t ranks_per_host = 0;  // of traces that do not name their hosts; 0 not known
 };
 
 // A folder that holds a job and not one trace in several files (an xplane folder is one trace).

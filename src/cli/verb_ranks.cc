@@ -31,6 +31,7 @@ struct RanksArgs {
   double link_gb_s = -1;
   uint32_t threads = 0;
   std::string matches;
+  uint32_t ranks_per_host = 0;
   bool view = false;
   ViewOptions viewing;
   OutputOptions output;
@@ -106,7 +107,10 @@ Result<int> run_map(const RanksArgs& args) {
 
 Result<int> run_job(const RanksArgs& args, const std::vector<std::string>& names) {
   if (names.empty()) return complain("ranks: name a folder of traces, or the traces of the ranks", kExitUsage);
-  const RankFilesOptions how{.keep_parts = args.keep_parts, .workers = args.workers, .matches = args.matches};
+  const RankFilesOptions how{.keep_parts = args.keep_parts,
+                             .workers = args.workers,
+                             .matches = args.matches,
+                             .ranks_per_host = args.ranks_per_host};
   if (args.view) return serve_ranks(names, how, args.price_per_hour, args.viewing);
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const RankFiles files, find_job_files(names));
@@ -163,6 +167,13 @@ Verb ranks_verb() {
             .value_name("N")
             .show_default();
         flags.add("--matches", args->matches, "of reduce: what `match` wrote, or a folder of it").value_name("FILE");
+        flags
+            .add("--ranks-per-host", args->ranks_per_host,
+                 "of traces that do not name their hosts: how many ranks, in order, share a machine and its clock; "
+                 "0 = not known")
+            .whole_number()
+            .value_name("N")
+            .show_default();
         flags.add("--price-per-hour", args->price_per_hour, "of one GPU, for what was lost").between(0.0, 1e9);
         flags
             .add("--link-gb-s", args->link_gb_s,

@@ -115,9 +115,9 @@ Table stragglers_of(const Reduction& job) {
                           {"chance", "Chance", Kind::kSmall}},
               .hide_if_empty = true};
   for (const ranks::Straggler& s : job.stragglers) {
-    table.add({s.rank, text_or_none(s.host), int64_t{s.whole_host}, cell_unless(s.stage, int64_t{-1}), s.late_ns, s.steps_late, s.steps, s.gain_ns,
-               s.gain_percent, std::string(ranks::name_of(s.cause)), s.why, text_or_none(s.kernel), s.first_late_ns,
-               s.probability});
+    table.add({s.rank, text_or_none(s.host), int64_t{s.whole_host}, cell_unless(s.stage, int64_t{-1}), s.late_ns,
+               s.steps_late, s.steps, s.gain_ns, s.gain_percent, std::string(ranks::name_of(s.cause)), s.why,
+               text_or_none(s.kernel), s.first_late_ns, s.probability});
   }
   return table;
 }

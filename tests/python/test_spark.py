@@ -76,8 +76,18 @@ def test_a_task_maps_several_traces_also_where_one_of_them_is_none(spark, traces
     assert "left out: " in capfd.readouterr().err
 
 
-def test_parts_too_large_to_collect_come_one_partition_at_a_time(spark, traces, monkeypatch):
+def test_files_are_dealt_out_so_that_tasks_have_about_as_many_bytes():
+    sizes = {"a": 900, "b": 500, "c": 400, "d": 100, "e": 0, "f": 0}
+    dealt = firelane.spark._deal(sizes, 3)
+    assert [sum(sizes[file] for file in files) for files in dealt] == [900, 500, 500]
+    assert sorted(file for files in dealt for file in files) == sorted(sizes)
+
+
+@pytest.mark.parametrize("few_files", [0, 64])  # on the executors' disks at once, or when some are too large
+def test_parts_too_large_to_collect_come_one_partition_at_a_time(spark, traces, monkeypatch, few_files):
     expected = native(traces, "--json")
+    monkeypatch.setattr(firelane.spark, "_FEW_FILES", few_files)
+    assert firelane.spark.answer(spark, [traces], ["--json"], command=FIRELANE) == expected
     monkeypatch.setattr(firelane.spark, "_MOST_COLLECTED", 0)
     assert firelane.spark.answer(spark, [traces], ["--json"], command=FIRELANE) == expected
 

@@ -35,9 +35,11 @@ Answer answer_of(const Result<ranks::Reduction>& reduced, double price_per_hour,
           report::ranks_text(job, options, report::Form::kText, {})};
 }
 
-Answer ranks_of_files(const Paths& paths, bool keep_parts, double price_per_hour, double link_gb_s) {
+Answer ranks_of_files(const Paths& paths, bool keep_parts, double price_per_hour, double link_gb_s,
+                      int64_t ranks_per_host) {
   const nb::gil_scoped_release release_gil;
   ranks::Intake intake;
+  intake.ranks_per_host = ranks_per_host;
   const ranks::GatherOptions options{
       .load = [](const std::string& path,
                  unsigned threads) { return importer::load_trace(path, {.threads = threads}); },
@@ -60,8 +62,10 @@ nb::bytes part_of_file(const std::string& path, const std::string& name) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
-Answer ranks_of_parts(const std::vector<nb::bytes>& parts, double price_per_hour, double link_gb_s) {
+Answer ranks_of_parts(const std::vector<nb::bytes>& parts, double price_per_hour, double link_gb_s,
+                      int64_t ranks_per_host) {
   ranks::Intake intake;
+  intake.ranks_per_host = ranks_per_host;
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string_view bytes(parts[i].c_str(), parts[i].size());
     intake.add(value_or_raise(ranks::decode_part(bytes, "part " + std::to_string(i))));
@@ -87,9 +91,10 @@ std::tuple<std::vector<double>, std::vector<double>, std::vector<double>> replay
 
 void bind_ranks(nb::module_& module) {
   module.def("_ranks", &ranks_of_files, nb::arg("paths"), nb::arg("keep_parts"), nb::arg("price_per_hour"),
-             nb::arg("link_gb_s"));
+             nb::arg("link_gb_s"), nb::arg("ranks_per_host"));
   module.def("_rank_part", &part_of_file, nb::arg("path"), nb::arg("name") = "");
-  module.def("_ranks_of_parts", &ranks_of_parts, nb::arg("parts"), nb::arg("price_per_hour"), nb::arg("link_gb_s"));
+  module.def("_ranks_of_parts", &ranks_of_parts, nb::arg("parts"), nb::arg("price_per_hour"), nb::arg("link_gb_s"),
+             nb::arg("ranks_per_host"));
   module.def("_replay", &replay, nb::arg("kind"), nb::arg("sync"), nb::arg("communicates"), nb::arg("after"),
              nb::arg("durations"));
 }

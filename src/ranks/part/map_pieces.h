@@ -72,7 +72,8 @@ struct HostParts {
 HostParts idle_parts(const analyze::HostTime& host, const analyze::IntervalSet& busy, int64_t start_ns, int64_t end_ns);
 
 // When the leading thread writes a checkpoint: torch.save() and what is around it.
-std::vector<analyze::Interval> find_checkpoints(const Model& model, const analyze::HostTime& host);  // map_checkpoints.cc
+std::vector<analyze::Interval> find_checkpoints(const Model& model,
+                                                const analyze::HostTime& host);  // map_checkpoints.cc
 
 // Clocks, power and temperature while the steps ran.
 void map_device_state(const Model& model, Part& part);  // map_device_state.cc

@@ -73,7 +73,7 @@ TEST(Map, time_in_which_a_checkpoint_is_written_is_neither_copies_nor_the_hosts)
   }
 }
 
-TEST(Map, a_kernel_has_the_shapes_of_its_longest_call) {
+TEST(Map, a_kernel_has_the_shapes_of_its_largest_call) {
   TraceBuilder builder;
   for (int call = 0; call < 3; ++call) {
     const double at = 100.0 * call;
@@ -84,7 +84,12 @@ TEST(Map, a_kernel_has_the_shapes_of_its_longest_call) {
                          .external_id = id,
                          .dims = call == 1 ? "[[64, 8], [8, 8]]" : "[[8, 8], [8, 8]]"})
         .call("cudaLaunchKernel", {.start_us = at + 1, .end_us = at + 2, .correlation = id, .external_id = id})
-        .kernel("gemm", {.start_us = at + 10, .end_us = at + (call == 1 ? 60 : 20), .correlation = id, .external_id = id});
+        .kernel("gemm", {.start_us = at + 10,
+                         .end_us = at + 20,
+                         .correlation = id,
+                         .external_id = id,
+                         .grid = call == 1 ? 64 : 8,
+                         .block = 32});
   }
   const Part part = map_trace(StudiedTrace(builder.build()));
   ASSERT_EQ(part.kernels.size(), 1u);
@@ -97,7 +102,8 @@ TEST(Map, clocks_and_heat_are_those_of_the_device_that_the_rank_uses_while_its_s
       .call("cudaLaunchKernel", {.start_us = 103, .end_us = 105, .correlation = 1})
       .kernel("gemm", {.start_us = 110, .end_us = 150, .device = 1, .correlation = 1});
   for (const double at_us : {10.0, 120.0, 140.0, 160.0}) {
-    builder.counter("GPU 0 SM clock (MHz)", at_us, 1980).counter("GPU 1 SM clock (MHz)", at_us, at_us < 100 ? 1980 : 1410);
+    builder.counter("GPU 0 SM clock (MHz)", at_us, 1980)
+        .counter("GPU 1 SM clock (MHz)", at_us, at_us < 100 ? 1980 : 1410);
   }
   builder.counter("GPU 1 temperature (C)", 130, 88);
   const Part part = map_trace(StudiedTrace(builder.build()));

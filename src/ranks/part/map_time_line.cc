@@ -32,17 +32,17 @@ struct KernelSum {
   int64_t total_ns = 0;
   int64_t work = 0;
   Row example_op = kNoRow;
-  Row longest_op = kNoRow;
-  int64_t longest_ns = -1;
+  Row largest_op = kNoRow;  // of the call with the most work
+  int64_t largest_work = -1;
 
   void add(int64_t duration_ns, int64_t own_work, Row op) {
     ++calls;
     total_ns += duration_ns;
     work += own_work;
     if (example_op == kNoRow) example_op = op;
-    if (op == kNoRow || duration_ns <= longest_ns) return;
-    longest_ns = duration_ns;
-    longest_op = op;
+    if (op == kNoRow || own_work <= largest_work) return;
+    largest_work = own_work;
+    largest_op = op;
   }
 };
 
@@ -113,7 +113,7 @@ void keep_kernels(const Model& model, const std::map<StringId, KernelSum>& sums,
     if (!has_op) continue;
     if (model.host_slices.name[sum.example_op] != name) kernel.op = model.text(model.host_slices.name[sum.example_op]);
     add_place(model, sum.example_op, kernel);
-    const Row detail = sum.longest_op == kNoRow ? kNoRow : model.op_detail(sum.longest_op);
+    const Row detail = sum.largest_op == kNoRow ? kNoRow : model.op_detail(sum.largest_op);
     if (detail != kNoRow) kernel.shapes = std::string(model.text(model.op_details.input_dims[detail])).substr(0, 200);
   }
 }

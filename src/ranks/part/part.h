@@ -131,7 +131,7 @@ struct PartKernel {
   int64_t work = 0;    // threads launched
   std::string module;  // nn.Module of its first call; "" not recorded
   std::string line;    // of the user's code that made that call: "train.py(41): step"; "" not recorded
-  std::string shapes;  // of the inputs of `op` in its longest call: "[[8, 512], [512, 64]]"; "" not recorded
+  std::string shapes;  // of the inputs of `op` in its largest call: "[[8, 512], [512, 64]]"; "" not recorded
 
   bool operator==(const PartKernel&) const = default;
 };

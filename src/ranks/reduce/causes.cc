@@ -86,7 +86,7 @@ std::string worst_kernel(const Intake& intake, uint32_t rank, const std::vector<
   return out;
 }
 
-// An operator as one rank runs it: of the kernel on which it spends the most, the inputs of the longest call.
+// An operator as one rank runs it: of the kernel on which it spends the most, the inputs of the largest call.
 struct OpUse {
   double total_ns = 0;
   double longest_ns = -1;

@@ -45,7 +45,8 @@ TEST(Causes, more_work_names_the_operator_whose_inputs_are_larger_than_on_other_
 
 TEST(Causes, more_work_says_nothing_of_shapes_that_are_those_of_others) {
   const Straggler found = late_rank(Cause::kMoreWork, [](Part& part) {
-    part.kernels = {{.name = "gemm", .op = "aten::mm", .calls = 9 + part.rank, .total_ns = 1'000'000, .shapes = "[[8]]"}};
+    part.kernels = {
+        {.name = "gemm", .op = "aten::mm", .calls = 9 + part.rank, .total_ns = 1'000'000, .shapes = "[[8]]"}};
   });
   EXPECT_EQ(found.why.find("instead of [["), std::string::npos) << found.why;
 }
@@ -57,8 +58,9 @@ TEST(Causes, slower_kernels_are_told_with_the_clock_power_and_temperature_of_the
         .sm_clock_mhz = late ? 1410 : 1980, .power_watts = late ? 430 : 650, .temperature_celsius = late ? 88 : 61};
   });
   EXPECT_EQ(found.cause, Cause::kSlowerKernels);
-  EXPECT_NE(found.why.find("; its GPU ran at 1410 MHz, the others at 1980 MHz, 430 W (others 650 W), 88 C (others 61 C)"),
-            std::string::npos)
+  EXPECT_NE(
+      found.why.find("; its GPU ran at 1410 MHz, the others at 1980 MHz, 430 W (others 650 W), 88 C (others 61 C)"),
+      std::string::npos)
       << found.why;
 }
 

@@ -134,12 +134,9 @@ void add_causes(const PartCollectives& c, size_t i, Causes& sum) {
 void add_reason(const PartCollectives& c, size_t i, CollectiveRow& row) {
   row.kernel = static_cast<int16_t>(std::clamp<int64_t>(c.kernel[i], -1, INT16_MAX));
   row.kernel_us = static_cast<int32_t>(std::clamp<int64_t>(c.kernel_ns[i] / 1000, 0, INT32_MAX));
-  const std::pair<int64_t, IdleKind> parts[] = {{c.input_ns[i], IdleKind::kInput},
-                                                {c.gc_ns[i], IdleKind::kGc},
-                                                {c.allocation_ns[i], IdleKind::kAllocation},
-                                                {c.sync_ns[i], IdleKind::kSync},
-                                                {c.host_ns[i], IdleKind::kHost},
-                                                {c.checkpoint_ns[i], IdleKind::kCheckpoint}};
+  const std::pair<int64_t, IdleKind> parts[] = {
+      {c.input_ns[i], IdleKind::kInput}, {c.gc_ns[i], IdleKind::kGc},     {c.allocation_ns[i], IdleKind::kAllocation},
+      {c.sync_ns[i], IdleKind::kSync},   {c.host_ns[i], IdleKind::kHost}, {c.checkpoint_ns[i], IdleKind::kCheckpoint}};
   int64_t idle = 0;
   int64_t most = 0;
   for (const auto& [ns, kind] : parts) {
@@ -294,6 +291,9 @@ void Intake::finish() {
   }
   std::map<std::string, uint32_t> known_domains;
   for (RankRows& rank : ranks) {
+    if (rank.part.host.empty() && ranks_per_host > 0 && rank.part.rank >= 0) {
+      rank.part.host = "host" + std::to_string(rank.part.rank / ranks_per_host);
+    }
     // Without a host's name every rank has a clock of its own: the careful assumption.
     const std::string clock = rank.part.host.empty() ? "rank " + std::to_string(rank.part.rank) : rank.part.host;
     const auto [at, is_new] = known_domains.try_emplace(clock, static_cast<uint32_t>(domains.size()));

@@ -40,6 +40,21 @@ Job two_hosts_with_one_step_of_the_world() {
   return job;
 }
 
+TEST(Match, ranks_that_somebody_says_share_a_machine_have_one_clock) {
+  // Steps of one length and ends far apart: nobody can tell one shift from another, but for who knows the clocks.
+  testing::JobSpec spec{.ranks = 8, .jitter = 0, .end_spread_ns = 60'000, .offset_ns = 0, .hosts_named = false};
+  const auto matched = [&](int64_t ranks_per_host) {
+    Intake intake;
+    intake.ranks_per_host = ranks_per_host;
+    for (Part& part : testing::generate(spec).parts) intake.add(std::move(part));
+    const Reduction job = reduce(intake).value();
+    EXPECT_EQ(job.hosts, ranks_per_host == 0 ? 0 : 1);
+    return job.matched_share();
+  };
+  EXPECT_LT(matched(0), 0.9);
+  EXPECT_EQ(matched(8), 1);
+}
+
 TEST(Match, a_shift_is_not_the_only_one_because_a_group_has_no_other_collective) {
   const Score s = score(two_hosts_with_one_step_of_the_world());
   EXPECT_EQ(s.wrong, 0);

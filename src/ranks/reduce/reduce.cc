@@ -310,7 +310,9 @@ void add_notes(const Intake& intake, Reduction& out) {
                         " during the recording, or does not run evenly: its error is at least what is shown");
   }
   if (!out.hosts_known && out.ranks > 1) {
-    out.notes.emplace_back("the traces do not name their hosts: every rank is treated as a machine of its own");
+    out.notes.emplace_back(
+        "the traces do not name their hosts: every rank is treated as a machine of its own; firelane ranks "
+        "--ranks-per-host N says how many share one");
   }
   if (!out.first_mismatch.empty()) out.notes.push_back("mismatched collectives: " + out.first_mismatch);
   std::map<std::string, int64_t> losses;
@@ -327,7 +329,7 @@ void add_notes(const Intake& intake, Reduction& out) {
 
 std::string_view name_of(Cause cause) {
   constexpr std::string_view kNames[] = {
-      "unknown",           "more work",       "slower kernels", "input", "garbage collection",
+      "unknown",           "more work",       "slower kernels", "input",  "garbage collection",
       "memory allocation", "synchronization", "host",           "copies", "checkpoint"};
   return kNames[static_cast<size_t>(cause)];
 }

@@ -115,7 +115,7 @@ struct Straggler {
   std::string kernel;         // of slower kernels: the one that adds the most
   int64_t first_late_ns = 0;  // where to look: start of its latest arrival in its trace
   int64_t waiting_ranks = 0;
-  int64_t stage = -1;  // of the pipeline
+  int64_t stage = -1;      // of the pipeline
   double probability = 1;  // that equal ranks look like this
 };
 

@@ -121,9 +121,8 @@ TEST(Reduce, clocks_lie_inside_of_their_bound) {
 }
 
 TEST(Reduce, names_the_planted_straggler_and_its_cause) {
-  for (const Cause cause :
-       {Cause::kMoreWork, Cause::kSlowerKernels, Cause::kInput, Cause::kGc, Cause::kAllocation, Cause::kHost,
-        Cause::kCheckpoint}) {
+  for (const Cause cause : {Cause::kMoreWork, Cause::kSlowerKernels, Cause::kInput, Cause::kGc, Cause::kAllocation,
+                            Cause::kHost, Cause::kCheckpoint}) {
     const Score s = score(generate({.ranks = 16, .tensor = 4, .straggler = 5, .cause = cause}));
     EXPECT_EQ(s.first_straggler, 5) << name_of(cause);
     EXPECT_EQ(name_of(s.cause), name_of(cause));

@@ -105,7 +105,8 @@ class Intake {
   std::vector<std::string> domains;  // name of the host, or "rank 3"
   int64_t base_unix_ns = 0;          // times of rows are since then
   bool has_unix_times = true;
-  ShuffledMatches matched;  // by sequence numbers, elsewhere
+  int64_t ranks_per_host = 0;  // of ranks that do not name their hosts, if somebody says so; 0: nobody does
+  ShuffledMatches matched;     // by sequence numbers, elsewhere
 
  private:
   uint32_t signature_id(const Signature& signature);

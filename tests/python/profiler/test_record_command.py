@@ -442,8 +442,11 @@ def test_slow_steps_are_told_with_what_coincides_and_compiled_code_with_its_brea
             net.eval()
     """
     assert record(folder, program, flags=["--steps", "2", "--after", "9"]).returncode == 0
-    notes = {row["key"]: row["json"] for row in firelane.open(folder / "run.lane").sql("select * from metadata")}
+    trace = firelane.open(folder / "run.lane")
+    notes = {row["key"]: row["json"] for row in trace.sql("select * from metadata")}
     assert notes["steps_with_checkpoint"] == "[5, 10]"  # the recording ends with step 15
+    # In a recorded step it is a range, so that ranks that wait for who writes it can be told why.
+    assert len(trace.sql("select * from host_slices where name = 'torch.save'")) == 1
     assert notes["steps_with_evaluation"] == "[8]"
     assert notes["compile_graph_breaks"] == "1" and notes["compile_frames"] == "2"
     assert notes["compile_failed"] == "1" and "left_alone" in notes["compile_failed_at"]

@@ -61,7 +61,7 @@ demo: setup viewer ## record a small transformer as it trains: table, .lane and 
 
 .PHONY: test
 test: setup viewer ## all tests: units with sanitizers, the command line, what needs torch (ctest), then Python (pytest)
-	@echo "test: units, with address and undefined-behaviour sanitizers"
+	@echo "test: units, over rooms with address and undefined-behaviour sanitizers"
 	@$(call cmake,dev)
 	@$(call units,dev)
 	@echo "test: the command line, the recorder against torch, the C++ example"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes the reader of each format alone, one after another on one core: tools/fuzz_readers.sh SECONDS [READER...]
 # READER is a format's name in import/readers.cc. Inputs that another reader would take are passed over, so that all of the
-# time is spent on the one. Before it: cmake --build --preset dev --target fuzz_targets
+# time is spent on the one. Before it: cmake --preset deep && cmake --build --preset deep --target fuzz_targets
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=$1
@@ -24,7 +24,7 @@ for each in "${readers[@]}"; do
   corpus=build/fuzz/corpus/$name
   log=build/fuzz/$name.log
   mkdir -p "$corpus"
-  if FIRELANE_FUZZ_READER=$reader "build/dev/fuzz/$target" "$corpus" fuzz/corpus -dict=fuzz/trace.dict \
+  if FIRELANE_FUZZ_READER=$reader "build/deep/fuzz/$target" "$corpus" fuzz/corpus -dict=fuzz/trace.dict \
     -max_total_time="$seconds" -timeout=20 -rss_limit_mb=3000 -max_len=20000 -artifact_prefix="build/fuzz/$name-" \
     -print_final_stats=1 >"$log" 2>&1; then
     echo "fuzz: $reader: $seconds s, $(awk '/number_of_executed_units/{print $2}' "$log") inputs, no crash"

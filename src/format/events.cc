@@ -27,8 +27,8 @@ static_assert(kScopeOfCode.size() == kExplicitScope);
 constexpr std::array<uint8_t, 64> make_codes() {
   std::array<uint8_t, 64> codes{};
   codes.fill(kExplicitScope);
-  for (uint8_t code = 0; code < kScopeOfCode.size(); ++code) {
-    codes[static_cast<uint8_t>(kScopeOfCode[code])] = code;
+  for (size_t code = 0; code < kScopeOfCode.size(); ++code) {
+    codes[static_cast<uint8_t>(kScopeOfCode[code])] = static_cast<uint8_t>(code);
   }
   return codes;
 }

@@ -31,7 +31,7 @@ int authorize(void*, int action, const char* first, const char*, const char*, co
   switch (action) {
     case SQLITE_SELECT:
     case SQLITE_READ:
-    case SQLITE_RECURSIVE: return SQLITE_OK;
+    case SQLITE_RECURSIVE:
     case SQLITE_FUNCTION: return SQLITE_OK;
     case SQLITE_PRAGMA:
       return std::strcmp(first, "table_info") == 0 || std::strcmp(first, "table_list") == 0 ? SQLITE_OK : SQLITE_DENY;

@@ -1,8 +1,8 @@
 """For programs that tests run in a process of their own: `import quick_torch` instead of, or before, `import torch`.
 
-Importing torch imports a thousand modules, and an optimizer's first call all of torch.compile: most of the time of such a
-program, for what none of them uses. Here these modules are left out, with the torch that CI has; torch 2.15 needs some of
-them. Who uses one of them nevertheless gets an error that says so, never a wrong result.
+Importing torch imports a thousand modules, and an optimizer's first call all of torch.compile: most of the time of
+such a program, for what none of them uses. Here these modules are left out, with the torch that CI has; torch 2.15
+needs some of them. Who calls into one of them nevertheless gets an error that says so.
 """
 
 import importlib.abc
@@ -14,9 +14,9 @@ import warnings
 
 IS_QUICK = importlib.metadata.version("torch").startswith("2.11.")
 # Packages that torch imports and eager programs do not need: half of its modules.
-UNUSED = """torch._export torch._higher_order_ops torch._meta_registrations torch._subclasses torch.ao torch.distributions
-    torch.export torch.fx torch.masked torch.nested torch.nn.intrinsic torch.nn.qat torch.nn.quantizable
-    torch.nn.quantized torch.package torch.testing""".split()
+UNUSED = """torch._export torch._higher_order_ops torch._meta_registrations torch._subclasses torch.ao
+    torch.distributions torch.export torch.fx torch.masked torch.nested torch.nn.intrinsic torch.nn.qat
+    torch.nn.quantizable torch.nn.quantized torch.package torch.testing""".split()
 
 
 class _AnythingType(type):
@@ -58,7 +58,7 @@ class _LeftOut(types.ModuleType):
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    def find_spec(self, name, path, target=None):  # noqa: ARG002 (importlib's signature)
+    def find_spec(self, name, path, target=None):
         if not any(name == left_out or name.startswith(left_out + ".") for left_out in UNUSED):
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=True)

@@ -84,7 +84,9 @@ void CallHook::on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, 
     if (open.depth++ == 0) open.start_ticks = now_ticks();
     return;
   }
-  if (open.depth == 0 || --open.depth > 0) return;  // began before we listened, or inside another
+  if (open.depth == 0) return;  // began before we listened
+  --open.depth;
+  if (open.depth > 0) return;  // inside another
   const char* name = name_of(domain, id);
   record::ThreadBuffer* b = name != nullptr ? record::recording_thread() : nullptr;
   if (b == nullptr) return;

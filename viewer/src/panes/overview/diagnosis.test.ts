@@ -4,6 +4,8 @@ import { eventRef, speedup } from "./diagnosis";
 test("a gain is given as the speedup of a step", () => {
   expect(speedup({ highNs: 50, lowSpeedup: 1.25, highSpeedup: 2 })).toBe("1.25x to 2.00x as fast");
   expect(speedup({ highNs: 50, lowSpeedup: 2, highSpeedup: 2 })).toBe("2.00x as fast");
+  expect(speedup({ highNs: 50, lowSpeedup: 2.46, highSpeedup: 99 })).toBe("2.46x or more as fast");
+  expect(speedup({ highNs: 50, lowSpeedup: 30, highSpeedup: 99 })).toBe("more than 20x as fast");
   expect(speedup({ highNs: 0, lowSpeedup: 1, highSpeedup: 1 })).toBe("");
 });
 

@@ -5,6 +5,10 @@ import type { Finding } from "../../data/answers";
 // "1.43x to 2.92x as fast", or "" when nothing would be saved.
 export function speedup(gain: Pick<Finding["gain"], "highNs" | "lowSpeedup" | "highSpeedup">): string {
   if (gain.highNs <= 0) return "";
+  // Where hardly anything would be left of a step, its inverse is no number to go by; the command says the same.
+  const most = 20;
+  if (gain.lowSpeedup > most) return `more than ${most}x as fast`;
+  if (gain.highSpeedup > most) return `${gain.lowSpeedup.toFixed(2)}x or more as fast`;
   const low = `${gain.lowSpeedup.toFixed(2)}x`;
   const high = `${gain.highSpeedup.toFixed(2)}x`;
   return low === high ? `${high} as fast` : `${low} to ${high} as fast`;

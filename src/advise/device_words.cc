@@ -128,6 +128,7 @@ std::string in_device_words(std::string text, Accelerator accelerator) {
   }
   replace_all(text, "CUDA graphs", words.graphs);
   replace_all(text, "CUDA graph", words.graphs.substr(0, words.graphs.size() - (words.graphs.ends_with('s') ? 1 : 0)));
+  if (accelerator == Accelerator::kNpu) replace_all(text, "loading kernels", "compiling or looking up operators");
   if (accelerator == Accelerator::kHip) {
     replace_all(text, "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF");
     replace_all(text, "cudaHostAlloc", "hipHostMalloc");

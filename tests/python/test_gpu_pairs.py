@@ -1,4 +1,4 @@
-"""Files of one run on a GPU, joined (tests/data/gpu_pairs): against json's and pickle's own reading of them, and against
+"""Files of one run on a GPU, joined (tests/data/gpu_pairs), against what json and pickle read from them, and against
 the steps of the same programs that were timed without a profiler."""
 
 import gzip
@@ -46,7 +46,7 @@ def rows(name, query):
 
 
 def unpacked(name):
-    return json.loads(gzip.open(FOLDER / name).read())
+    return json.loads(gzip.decompress((FOLDER / name).read_bytes()))
 
 
 def true_ns(name):
@@ -90,7 +90,8 @@ def test_all_kernels_of_the_trace_are_there_and_linked(name):
     kernels = [e for e in unpacked(f"{name}.run.json.gz")["traceEvents"] if e.get("cat") == "kernel"]
     [row] = rows(
         name,
-        "select count(*) as calls, sum(duration_ns) as ns, count(op) as linked from device_slices where kind = 'kernel'",
+        "select count(*) as calls, sum(duration_ns) as ns, count(op) as linked "
+        "from device_slices where kind = 'kernel'",
     )
     assert (row["calls"], row["linked"]) == (len(kernels), len(kernels))
     assert row["ns"] == pytest.approx(1000 * sum(e["dur"] for e in kernels), abs=len(kernels))
@@ -143,7 +144,8 @@ def memory_window():
 
 def test_a_snapshot_joins_the_trace_of_its_process_event_by_event():
     begin, end = memory_window()
-    events = pickle.loads(gzip.open(FOLDER / "memory.snapshot.pickle.gz").read())["device_traces"][0]
+    snapshot = pickle.loads(gzip.decompress((FOLDER / "memory.snapshot.pickle.gz").read_bytes()))
+    events = snapshot["device_traces"][0]
     inside = [e for e in events if begin - 100 <= e["time_us"] <= end + 100]
     done = subprocess.run(
         [

@@ -19,7 +19,8 @@ export function eventRef(event: { table: string; row: number }): string {
   return `${event.table === "device_slices" ? "d" : "h"}${event.row}`;
 }
 
-// Titles arrive as parts of sentences.
+// Titles arrive as parts of sentences. A name of the program's (zero_grad) stays as it is written.
 export function capitalize(text: string): string {
+  if (/^\w*[_.(]/.test(text)) return text;
   return text === "" ? text : text[0].toUpperCase() + text.slice(1);
 }

@@ -61,6 +61,15 @@ std::string straggler_line(const ranks::Straggler& s) {
                                 advise::short_time(s.late_ns), s.whole_host ? "their" : "its");
   if (s.steps > 0)
     out += fmt::format(", the latest in {} of {}", s.steps_late, advise::counted(s.steps, "step", "steps"));
+  if (!s.few_steps.empty()) {
+    constexpr size_t kMostNamed = 5;
+    out +=
+        fmt::format("; most of it in {}", advise::counted(static_cast<int64_t>(s.few_steps.size()), "step", "steps"));
+    for (size_t i = 0; i < s.few_steps.size() && i < kMostNamed; ++i) {
+      out += fmt::format("{} {}", i == 0 ? ":" : ",", s.few_steps[i]);
+    }
+    if (s.few_steps.size() > kMostNamed) out += " …";
+  }
   out +=
       fmt::format("; as fast as the others it would save {} of the job.", advise::short_percent(s.gain_percent / 100));
   if (!s.why.empty()) out += " Why: " + s.why + ".";

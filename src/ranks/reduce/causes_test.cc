@@ -58,6 +58,7 @@ TEST(Causes, slower_kernels_are_told_with_the_clock_power_and_temperature_of_the
         .sm_clock_mhz = late ? 1410 : 1980, .power_watts = late ? 430 : 650, .temperature_celsius = late ? 88 : 61};
   });
   EXPECT_EQ(found.cause, Cause::kSlowerKernels);
+  EXPECT_TRUE(found.few_steps.empty()) << "late in all steps alike";
   EXPECT_NE(
       found.why.find("; its GPU ran at 1410 MHz, the others at 1980 MHz, 430 W (others 650 W), 88 C (others 61 C)"),
       std::string::npos)
@@ -81,7 +82,8 @@ TEST(Causes, a_rank_that_alone_writes_checkpoints_is_told_to_write_them_in_the_b
   ASSERT_FALSE(findings.empty());
   EXPECT_NE(findings[0].title.find("it writes checkpoints"), std::string::npos) << findings[0].title;
   EXPECT_NE(findings[0].try_text.find("async_save"), std::string::npos);
-  // Late in steps 0 and 5 alone: the table of steps says so.
+  // Late in two steps alone: the straggler and the table of steps say so.
+  EXPECT_EQ(job->result.stragglers[0].few_steps, (std::vector<int64_t>{100, 105}));
   const std::vector<StepResult>& steps = job->result.by_step;
   ASSERT_EQ(steps.size(), 10u);
   for (const size_t s : {size_t{0}, size_t{5}}) {

@@ -107,8 +107,9 @@ struct Straggler {
   bool whole_host = false;  // the other ranks of its host are late as well
   int64_t steps_late = 0;   // steps in which it was the latest of its group, by its own work
   int64_t steps = 0;
-  int64_t late_ns = 0;  // per step: how much later than the others it arrived, by its own work
-  int64_t gain_ns = 0;  // per step: what the job would save if it were as fast as the others, by replay
+  int64_t late_ns = 0;             // per step: how much later than the others it arrived, by its own work
+  std::vector<int64_t> few_steps;  // the numbers of those that have most of it, where these are few; else none
+  int64_t gain_ns = 0;             // per step: what the job would save if it were as fast as the others, by replay
   double gain_percent = 0;
   Cause cause = Cause::kUnknown;
   std::string why;            // one sentence with numbers

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <utility>
 
 namespace firelane::ranks {
 
@@ -104,6 +106,26 @@ Evidence evidence_for(const Intake& intake, const Waits& waits, uint32_t rank, c
   return out;
 }
 
+// Steps with four fifths of a rank's lateness, if they are at most a third of its steps: a pause now and then.
+std::vector<int64_t> few_steps(const PartSteps& steps, const std::vector<int64_t>& late_by_step) {
+  std::vector<std::pair<int64_t, int64_t>> late;  // how late, number
+  int64_t all = 0;
+  for (size_t s = 0; s < steps.size(); ++s) {
+    late.emplace_back(late_by_step[s], steps.number[s]);
+    all += late_by_step[s];
+  }
+  std::ranges::sort(late, std::greater<>{});
+  std::vector<int64_t> out;
+  int64_t sum = 0;
+  for (size_t i = 0; i < late.size() && 5 * sum < 4 * all; ++i) {
+    sum += late[i].first;
+    out.push_back(late[i].second);
+  }
+  if (3 * out.size() > steps.size()) return {};
+  std::ranges::sort(out);
+  return out;
+}
+
 }  // namespace
 
 double binomial_tail(int64_t hits, int64_t tries, double share) {
@@ -172,6 +194,7 @@ std::vector<Straggler> find_stragglers(const Intake& intake, const Waits& waits,
                    .steps_late = evidence.won,
                    .steps = evidence.steps,
                    .late_ns = static_cast<int64_t>(static_cast<double>(waits.ranks[r].late_ns) / steps),
+                   .few_steps = few_steps(intake.ranks[r].part.steps, waits.ranks[r].late_by_step),
                    .gain_ns = static_cast<int64_t>(gain / steps),
                    .gain_percent = 100 * gain / scaling.replayed_ns,
                    .cause = found.cause,

@@ -73,8 +73,8 @@ void take_parts_out(std::vector<Found>& all, const Context& context) {
 // Needless work that takes less of a step than this takes its place among the others.
 constexpr double kWorthFirst = 0.04;
 
-// The sort key: of two findings with the same expected gain the more certain one comes first, and a specific cause before
-// a general remedy (a graph or a compiler), unless that gains twice as much.
+// The sort key: of two findings with the same expected gain the more certain one comes first, and a specific cause
+// before a general remedy (a graph or a compiler), unless that gains twice as much.
 int64_t surely_ns(const Finding& finding) {
   const Gain& gain = finding.gain;
   const int64_t surely = gain.middle_ns() - (gain.middle_ns() - gain.low_ns) / 3;

@@ -87,8 +87,8 @@ int64_t fusing_ns_of(const std::vector<Found>& all) {
   return fusing == all.end() ? 0 : fusing->finding.gain.middle_ns();
 }
 
-// The sort key: of two findings with the same expected gain the more certain one comes first, and a specific cause before
-// a general remedy (a graph or a compiler), unless that gains twice as much.
+// The sort key: of two findings with the same expected gain the more certain one comes first, and a specific cause
+// before a general remedy (a graph or a compiler), unless that gains twice as much.
 int64_t surely_ns(const Finding& finding, int64_t fusing_ns) {
   const Gain& gain = finding.gain;
   const int64_t surely = gain.middle_ns() - (gain.middle_ns() - gain.low_ns) / 3;

@@ -78,7 +78,8 @@ Advice advice_for(KernelClass what, std::string_view name) {
       return {"sizes that are too small or no multiples of 8, a wider type than necessary, or a batch of one",
               "with torch.autocast(device_type, dtype=torch.bfloat16): ..."};
     case KernelClass::kAttention:
-      return {"sequences that are longer than necessary: padding, or no window", "batches of samples of similar length"};
+      return {"sequences that are longer than necessary: padding, or no window",
+              "batches of samples of similar length"};
     case KernelClass::kIndexing:
       return {
           "an algorithm that does more than necessary: sorting where topk would do, indices with many duplicates, a "

@@ -11,8 +11,9 @@
 namespace firelane::describe {
 
 // "lib/train.py" of "lib/train.py(12): step", torch's own of "nn.Module: Linear_0"; empty for anything else.
-inline std::string_view file_of_function(std::string_view name) {
-  if (name.starts_with("nn.Module: ")) return "torch/nn/modules/module.py";  // Module.__call__
+inline std::string_view file_of_function(const Model& model, Row row) {
+  if (model.host_slices.module[row] == ModuleCall::kNumbered) return "torch/nn/modules/module.py";  // Module.__call__
+  const std::string_view name = model.text(model.host_slices.name[row]);
   const size_t close = name.rfind("): ");
   const size_t open = close == std::string_view::npos ? close : name.rfind('(', close);
   return open == std::string_view::npos ? std::string_view() : name.substr(0, open);
@@ -24,7 +25,7 @@ inline std::string call_from(const Model& model, Row row) {
   if (host.call_line[row] <= 0) return {};
   for (Row caller = host.parent[row]; caller != kNoRow; caller = host.parent[caller]) {
     if (host.kind[caller] != HostKind::kPython) continue;
-    const std::string_view file = file_of_function(model.text(host.name[caller]));
+    const std::string_view file = file_of_function(model, caller);
     if (!file.empty()) return std::string(file) + ":" + std::to_string(host.call_line[row]);
   }
   return {};

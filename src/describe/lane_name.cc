@@ -4,8 +4,7 @@ namespace firelane::describe {
 
 namespace {
 
-// Kineto gives its own work (buffers of CUPTI) to a process -1.
-bool is_profilers(const Model& model, size_t lane) { return model.lanes.pid[lane].number == -1; }
+bool is_profilers(const Model& model, size_t lane) { return model.lanes.owner[lane] == LaneOwner::kProfiler; }
 
 }  // namespace
 

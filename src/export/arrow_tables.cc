@@ -146,7 +146,7 @@ std::shared_ptr<const ArrowTable> ArrowTables::table(size_t index) {
   maker.table.keep(row_ids_);
   maker.table.view("id", std::span(*row_ids_).first(rows));
   for (const ColumnInfo& column : table.columns) {
-    if (column.use == Use::kSource) continue;
+    if (!is_shown(column.use)) continue;
     const Absent absent = is_optional(column.use) ? Absent::kNull : Absent::kNever;
     visit_column(column, table.of(*model_), [&](const auto& values) { maker.add(column.name, values, absent); });
   }

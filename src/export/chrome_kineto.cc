@@ -12,7 +12,6 @@ namespace firelane::exporter {
 namespace {
 
 constexpr std::string_view kCollection = "gc: generation ";
-constexpr std::string_view kModule = "nn.Module: ";
 constexpr int64_t kSpansSortIndex = 0x20000000;
 
 bool is_frame(const Model& model, Row row) {
@@ -21,8 +20,9 @@ bool is_frame(const Model& model, Row row) {
 }
 
 // "nn.Module: Linear_3" is the fourth Linear that was seen.
-std::string_view number_of_module(std::string_view name) {
-  if (!name.starts_with(kModule)) return {};
+std::string_view number_of_module(const Model& model, Row row) {
+  if (model.host_slices.module[row] != ModuleCall::kNumbered) return {};
+  const std::string_view name = model.text(model.host_slices.name[row]);
   const std::string_view number = name.substr(name.rfind('_') + 1);
   const bool is_number = std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
   return is_number ? number : std::string_view();
@@ -85,7 +85,7 @@ KinetoExtras::PythonIds KinetoExtras::python_ids(Row row) const {
   Row parent = host.parent[row];
   while (parent != kNoRow && python_ids_[parent] == 0) parent = host.parent[parent];
   if (parent != kNoRow) ids.parent = python_ids_[parent];
-  const std::string_view module = number_of_module(model_.text(host.name[row]));
+  const std::string_view module = number_of_module(model_, row);
   std::from_chars(module.data(), module.data() + module.size(), ids.module);
   return ids;
 }

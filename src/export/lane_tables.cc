@@ -69,7 +69,7 @@ std::string write_rows(const Model& model, const TableInfo& table, size_t begin,
                        format::ChunkWriter& writer) {
   format::TableChunk chunk{.table = std::string(table.name), .rows = end - begin, .columns = {}};
   for (const ColumnInfo& column : table.columns) {
-    if (column.use == Use::kSource || column.use == Use::kId) continue;
+    if (!is_shown(column.use) || column.use == Use::kId) continue;
     chunk.columns.push_back(column_of(model, table, column, begin, end));
   }
   const std::string bytes = encode_table(chunk);

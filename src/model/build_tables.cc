@@ -160,9 +160,10 @@ void each_part(RawTrace& raw, RawVector<RawRow> RawPart::* rows, unsigned thread
 }
 
 // Makes room for `count` rows, and one cell for each column in which all of them have the same value.
+// Not inlined, as build_table() below: all tables in one function take the compiler long, and are no faster.
 template <typename Table>
-void make_room(RawTrace& raw, RawVector<typename Table::Raw> RawPart::* rows, size_t count, Table& out,
-               const ColumnMap& map, unsigned threads) {
+[[gnu::noinline]] void make_room(RawTrace& raw, RawVector<typename Table::Raw> RawPart::* rows, size_t count,
+                                 Table& out, const ColumnMap& map, unsigned threads) {
   const auto filled = std::find_if(raw.parts.begin(), raw.parts.end(),
                                    [&](const RawPart& part) { return part.count_of(part.*rows) > 0; });
   if (filled == raw.parts.end()) return out.resize(0);
@@ -180,8 +181,8 @@ void make_room(RawTrace& raw, RawVector<typename Table::Raw> RawPart::* rows, si
 
 // Fills a table with the rows of all parts: by time, or, where they have none, in file order.
 template <typename Table>
-void build_table(RawTrace& raw, RawVector<typename Table::Raw> RawPart::* rows, Table& out, const ColumnMap& map,
-                 unsigned threads) {
+[[gnu::noinline]] void build_table(RawTrace& raw, RawVector<typename Table::Raw> RawPart::* rows, Table& out,
+                                   const ColumnMap& map, unsigned threads) {
   make_room(raw, rows, count_rows(raw, rows), out, map, threads);
   if constexpr (Table::Raw::kIsTimed) {
     size_t next = 0;

@@ -149,7 +149,7 @@ CatalogTable catalog_table(const TableInfo& table) {
       nullptr, Use::kId);
   for (const ColumnInfo& column : table.columns) {
     const std::string name(column.name);
-    if (column.use == Use::kSource || column.use == Use::kLaneBound) continue;
+    if (!is_shown(column.use) || column.use == Use::kLaneBound) continue;
     if (column.type == ColumnType::kSliceRef) {
       add(name + "_table", "host_slices or device_slices", Kind::kText, read_table_of_slice, &column, Use::kMaybe);
       add(name + "_slice", "row of " + name + "_table", Kind::kInteger, read_cell, &column, Use::kMaybe);

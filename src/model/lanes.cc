@@ -113,6 +113,7 @@ std::vector<LaneId> order_lanes(RawTrace& raw, Model& model) {
     ordered.process_labels.push_back(process.labels);
     ordered.process_sort_index.push_back(process.sort_index);
     ordered.name.push_back(threads[lane].name);
+    ordered.owner.push_back(lanes.pid[lane].number == kProfilerPid ? LaneOwner::kProfiler : LaneOwner::kProgram);
     ordered.sort_index.push_back(threads[lane].sort_index);
   }
   ordered.resize(order.size());

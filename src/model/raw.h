@@ -28,6 +28,10 @@ inline constexpr int64_t kMinTimeNs = -1'000'000'000'000'000'000;
 inline constexpr int64_t kMaxTimeNs = 4'000'000'000'000'000'000;
 inline constexpr int64_t kMaxDurationNs = 4'000'000'000'000'000'000;
 
+// The profiler's own work (CUPTI's buffers) is on lanes of this process: Kineto writes it so, and other readers do as
+// it does. assemble() makes lanes.owner of it.
+inline constexpr int64_t kProfilerPid = -1;
+
 // Strings and lanes that parts refer to. Filled by one thread.
 class RawPool {
  public:

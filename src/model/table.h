@@ -49,11 +49,13 @@ enum class Use : uint8_t {
   kLane,       // the lane of a slice: its rows are lanes.*_begin .. *_end
   kLaneBound,  // lanes.*_begin and *_end
   kSource,     // where the event lies in the source, for its args; not shown
+  kInner,      // what analyses would else have to tell from names; not shown
   kId,         // the row number, in catalogs
 };
 
 constexpr bool is_optional(Use use) { return use == Use::kMaybe || use == Use::kMaybeSize; }
 constexpr bool is_size(Use use) { return use == Use::kSize || use == Use::kMaybeSize; }
+constexpr bool is_shown(Use use) { return use != Use::kSource && use != Use::kInner; }
 constexpr bool is_time(Use use) { return use == Use::kTime || use == Use::kTimeAside || use == Use::kStart; }
 
 template <Use use>
@@ -64,7 +66,7 @@ template <typename T>
 using ColumnValue = std::conditional_t<std::is_convertible_v<T, Row> && !std::is_arithmetic_v<T>, Row, T>;
 
 // Columns that formats leave empty: one cell is enough for these.
-constexpr bool may_be_uniform(Use use) { return is_optional(use) || use == Use::kSource; }
+constexpr bool may_be_uniform(Use use) { return is_optional(use) || !is_shown(use); }
 template <typename T, Use use>
 using ColumnFor = std::conditional_t<may_be_uniform(use), Column<ColumnValue<T>>, Cells<ColumnValue<T>>>;
 

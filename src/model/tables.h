@@ -15,6 +15,7 @@ namespace firelane {
   MADE(StringId, process_name, kMaybe, "name of the process")               \
   MADE(StringId, process_labels, kMaybe, "CPU, GPU 0, ...")                 \
   MADE(StringId, name, kMaybe, "thread or stream name")                     \
+  MADE(LaneOwner, owner, kInner, "whose work it shows")                     \
   MADE(int64_t, process_sort_index, kMaybe, "order among processes")        \
   MADE(int64_t, sort_index, kMaybe, "order among the lanes of its process") \
   MADE(Row, host_begin, kLaneBound, "its first row of host_slices")         \
@@ -33,6 +34,7 @@ struct Lanes {
   READ(StringId, name, kFull, "aten::mm, ProfilerStep#3, cudaLaunchKernel")                         \
   READ(StringId, category, kMaybe, "as in the trace: cpu_op, cuda_runtime")                         \
   READ(HostKind, kind, kFull, "op, annotation, python, runtime, driver, overhead, span or other")   \
+  READ(ModuleCall, module, kInner, "of a Python function: how it names an nn.Module, if it is one") \
   MADE(Row, parent, kMaybe, "host_slices.id of the innermost slice around it")                      \
   MADE(uint16_t, depth, kFull, "0 = outermost")                                                     \
   READ(DetailRow, detail, kMaybe, "op_details.id of ops and annotations, call_details.id of calls") \

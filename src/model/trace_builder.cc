@@ -7,6 +7,7 @@
 
 #include "model/copy_name.h"
 #include "model/gpu_counters.h"
+#include "model/module_call.h"
 
 namespace firelane {
 
@@ -67,6 +68,7 @@ TraceBuilder& TraceBuilder::step(int64_t number, const SliceArgs& args) {
 
 TraceBuilder& TraceBuilder::python(std::string_view name, const SliceArgs& args) {
   add_host(name, "python_function", HostKind::kPython, args);
+  raw_.parts[0].host_slices.back().module = module_call_of_frame(name);
   return *this;
 }
 

@@ -64,8 +64,17 @@ FL_WORDS(HostKind, kOther, "op", "annotation", "python", "runtime", "driver", "o
 enum class DeviceKind : uint8_t { kKernel, kCopy, kSet, kSync, kEvent, kCollective, kAnnotation, kOther };
 FL_WORDS(DeviceKind, kOther, "kernel", "copy", "set", "sync", "event", "collective", "annotation", "other")
 
+// A Python function that is the call of an nn.Module, and how it is named: by its path in the model, with its type
+// ("model.layers.3 (Linear)", our recorder), or by its type and a number ("nn.Module: Linear_3", Kineto).
+enum class ModuleCall : uint8_t { kNone, kPath, kNumbered };
+FL_WORDS(ModuleCall, kNumbered, "", "path", "numbered")
+
 enum class LaneKind : uint8_t { kThread, kStream, kAsync, kOther };
 FL_WORDS(LaneKind, kOther, "thread", "stream", "async", "other")
+
+// Whose work a lane shows.
+enum class LaneOwner : uint8_t { kProgram, kProfiler };
+FL_WORDS(LaneOwner, kProfiler, "program", "profiler")
 
 // What keeps a kernel from filling the multiprocessors (model/occupancy.h).
 enum class OccupancyLimit : uint8_t { kUnknown, kNone, kWarps, kBlocks, kRegisters, kSharedMemory, kGrid };

@@ -28,7 +28,7 @@ void write_loss(const Model& model, Row row, RowLine& out) {
 
 void RowLine::add_row(const TableInfo& table, Row row) {
   for (const ColumnInfo& column : table.columns) {
-    if (column.use == Use::kSource) continue;
+    if (!is_shown(column.use)) continue;
     visit_column(column, table.of(model_), [&](const auto& values) { add(column.name, values[row]); });
   }
 }

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 
+#include "model/module_call.h"
+
 namespace firelane::analyze {
 
 namespace {
-
-constexpr std::string_view kKinetoModule = "nn.Module: ";
 
 bool is_transfer_op(std::string_view name) {
   return name == "aten::to" || name == "aten::_to_copy" || name == "aten::copy_" || name == "aten::cuda" ||
@@ -75,24 +75,23 @@ std::string_view name_of(Phase phase) {
 }
 
 bool is_module_slice(const Model& model, Row host_row) {
-  if (model.host_slices.kind[host_row] != HostKind::kPython) return false;
-  const auto is_ours = [&](Row row) { return model.text(model.host_slices.category[row]) == "module"; };
-  if (is_ours(host_row)) return true;
-  if (!model.text(model.host_slices.name[host_row]).starts_with(kKinetoModule)) return false;
+  const HostSlices& host = model.host_slices;
+  if (host.module[host_row] != ModuleCall::kNumbered) return host.module[host_row] == ModuleCall::kPath;
   // A recording of modules and of stacks has each call twice: the frame lies in our slice, which knows the path.
-  const Row parent = model.host_slices.parent[host_row];
-  return parent == kNoRow || !is_ours(parent);
+  const Row parent = host.parent[host_row];
+  return parent == kNoRow || host.module[parent] != ModuleCall::kPath;
 }
 
 std::string_view module_name(const Model& model, Row host_row) {
   const std::string_view name = model.text(model.host_slices.name[host_row]);
-  if (name.starts_with(kKinetoModule)) return name.substr(kKinetoModule.size());
+  if (model.host_slices.module[host_row] == ModuleCall::kNumbered) return name.substr(kNumberedModule.size());
   return name.substr(0, name.rfind(" ("));
 }
 
 std::string_view module_type(const Model& model, Row host_row) {
   const std::string_view name = model.text(model.host_slices.name[host_row]);
-  if (name.starts_with(kKinetoModule)) return name.substr(0, name.rfind('_')).substr(kKinetoModule.size());
+  if (model.host_slices.module[host_row] == ModuleCall::kNumbered)
+    return name.substr(0, name.rfind('_')).substr(kNumberedModule.size());
   const size_t open = name.rfind(" (");
   return open == std::string_view::npos ? name : name.substr(open + 2, name.size() - open - 3);
 }

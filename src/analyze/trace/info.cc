@@ -139,9 +139,8 @@ struct Holdings {
 
 // Slices of nn.Modules, as our recorder writes them, are of the kind of Python functions.
 int64_t count_module_slices(const Model& model) {
-  const StringId category = model.strings.find("module");
-  if (category == kNoString) return 0;
-  return std::count(model.host_slices.category.begin(), model.host_slices.category.end(), category);
+  const auto& modules = model.host_slices.module;
+  return std::count(modules.begin(), modules.end(), ModuleCall::kPath);
 }
 
 bool has_communication(const Model& model) {

@@ -145,7 +145,7 @@ TEST(DescribeTrace, module_slices_are_modules_not_stacks) {
                 .op("aten::mm", {.start_us = 1, .end_us = 2})
                 .python("net (Linear)", {.start_us = 0, .end_us = 3})
                 .build();
-  m.host_slices.category[0] = m.strings.intern("module");
+  m.host_slices.module[0] = ModuleCall::kPath;
   for (const RecordingOption& option : describe_trace(m).options) {
     EXPECT_EQ(option.state == Switch::kOn, option.name == "with_modules") << option.name;
   }

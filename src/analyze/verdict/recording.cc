@@ -275,7 +275,7 @@ std::pair<RecordingUndone, Replay> undo_recording(const Model& model, const Grap
   const auto usual_ns = static_cast<double>(out.usual_ns);
   out.low_ns = std::min<int64_t>(out.low_ns, std::llround(usual_ns * (1 - kDeviceNoise)));
   out.high_ns = std::max<int64_t>(out.high_ns, std::llround(usual_ns * (1 + kDeviceNoise)));
-  return {std::move(out), std::move(played)};
+  return {out, std::move(played)};
 }
 
 }  // namespace firelane::analyze

@@ -8,6 +8,7 @@
 #include "import/json/unescape.h"
 #include "model/collectives.h"
 #include "model/copy_name.h"
+#include "model/module_call.h"
 
 namespace firelane::importer {
 
@@ -307,6 +308,8 @@ void EventRows::add_slice(const RawEvent& event, uint64_t source, int64_t start_
     }
   } else if (row.kind == HostKind::kPython) {
     row.call_line = line_of(strip_quotes(event.arg(ArgId::kCallFrom)));
+    row.module = pool_.strings.view(row.category) == "module" ? ModuleCall::kPath  // our own export
+                                                              : module_call_of_frame(pool_.strings.view(row.name));
   } else if (is_call(row.kind)) {
     row.detail = push(
         part_->call_details,

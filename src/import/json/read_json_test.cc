@@ -163,6 +163,18 @@ TEST(ReadJson, the_line_of_a_call_is_read_and_what_is_none_is_not) {
   EXPECT_EQ(lines, (std::vector<int32_t>{12, -1, -1, -1, -1}));
 }
 
+TEST(ReadJson, calls_of_modules_and_the_profilers_own_lane_are_kinds_not_names) {
+  const Model m = load_text(R"([
+    {"ph": "X", "cat": "python_function", "name": "nn.Module: Linear_3", "pid": 5, "tid": 5, "ts": 1, "dur": 1},
+    {"ph": "X", "cat": "python_function", "name": "train.py(3): step", "pid": 5, "tid": 5, "ts": 3, "dur": 1},
+    {"ph": "X", "cat": "module", "name": "layers.0", "pid": 5, "tid": 5, "ts": 5, "dur": 1},
+    {"ph": "X", "cat": "user_annotation", "name": "nn.Module: Linear_3", "pid": 5, "tid": 5, "ts": 7, "dur": 1},
+    {"ph": "X", "cat": "overhead", "name": "Activity Buffer Request", "pid": -1, "tid": 0, "ts": 9, "dur": 1}])");
+  using C = ModuleCall;
+  EXPECT_EQ(m.host_slices.module, (std::vector<C>{C::kNumbered, C::kNone, C::kPath, C::kNone, C::kNone}));
+  EXPECT_EQ(m.lanes.owner, (std::vector<LaneOwner>{LaneOwner::kProgram, LaneOwner::kProfiler}));
+}
+
 TEST(ReadJson, begins_and_ends_are_paired_on_a_lane_and_async_ones_by_id) {
   const Model m = load_text(R"([
     {"ph":"B","name":"outer","pid":1,"tid":1,"ts":0},

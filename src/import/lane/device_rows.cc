@@ -207,7 +207,7 @@ void DeviceRows::overhead(const format::DeviceOverheadRow& row) {
   const std::string_view name = row.type == kDriverCompiler ? "Driver Compiler" : word(kOverheads, row.type >> 16);
   overheads_.push_back({.start_ns = row.start_ns,
                         .duration_ns = std::clamp<int64_t>(row.duration_ns, 0, kMaxDurationNs),
-                        .lane = pool_.lane({.number = -1}, {.number = 0}),
+                        .lane = pool_.lane({.number = kProfilerPid}, {.number = 0}),
                         .name = pool_.strings.intern(name),
                         .category = overhead_,
                         .kind = HostKind::kOverhead});

@@ -4,6 +4,7 @@
 
 #include "import/lane/extra_args.h"
 #include "import/lane/inputs_json.h"
+#include "model/module_call.h"
 
 namespace firelane::importer {
 namespace {
@@ -211,6 +212,10 @@ Row LaneRows::add_slice(Thread& t, const format::EventRecord& r) {
                      .name = text(r.text),
                      .category = category_of(r.scope),
                      .kind = kind_of(r.scope)};
+  if (slice.kind == HostKind::kPython) {
+    slice.module =
+        r.scope == format::Scope::kModule ? ModuleCall::kPath : module_call_of_frame(pool_.strings.view(slice.name));
+  }
   if (has_op(slice.kind)) {
     slice.detail = static_cast<Row>(part_.op_details.size());
     RawOp& op = part_.op_details.emplace_back();

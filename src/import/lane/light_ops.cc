@@ -226,7 +226,8 @@ class Layer {
                        .lane = call.lane,
                        .name = text(from.name[row]),
                        .category = text(from.category[row]),
-                       .kind = from.kind[row]};
+                       .kind = from.kind[row],
+                       .module = from.module[row]};
     const Row detail = from.detail[row];
     if (detail != kNoRow && (slice.kind == HostKind::kOp || slice.kind == HostKind::kAnnotation)) {
       const OpDetails& ops = full_.op_details;

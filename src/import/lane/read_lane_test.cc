@@ -307,6 +307,21 @@ TEST(ReadLane, a_python_function_knows_the_line_that_called_it) {
   EXPECT_EQ(m.host_slices.call_line[1], 12);
 }
 
+TEST(ReadLane, calls_of_modules_say_how_they_are_named) {
+  LaneBuilder lane;
+  lane.events(1, {"layers.0 (Linear)", "nn.Module: Linear_0", "f.py(1): f"},
+              {StreamBuilder(0, 100)
+                   .begin(100, 1, format::Scope::kModule)
+                   .begin(110, 2, format::Scope::kPythonFunction)
+                   .begin(120, 3, format::Scope::kPythonFunction)
+                   .end(130, format::Record::kEndPython)
+                   .end(140, format::Record::kEndPython)
+                   .end(150, format::Record::kEndModule)});
+  const Model m = load(lane.stop(200).finish());
+  using C = ModuleCall;
+  EXPECT_EQ(m.host_slices.module, (std::vector<C>{C::kPath, C::kNumbered, C::kNone}));
+}
+
 TEST(ReadLane, a_cost_that_no_event_can_have_is_damage) {
   std::string items;
   for (const double ns : {1.2e195, -1.0, std::numeric_limits<double>::quiet_NaN(), 90.0})

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "model/module_call.h"
+
 namespace firelane::importer {
 
 namespace {
@@ -39,7 +41,8 @@ void StackRows::open(StringId frame, int64_t at_ns) {
                                .lane = lane_,
                                .name = frame,
                                .category = pool_.strings.intern("python_function"),
-                               .kind = HostKind::kPython});
+                               .kind = HostKind::kPython,
+                               .module = module_call_of_frame(pool_.strings.view(frame))});
   ++part_.event_count;
 }
 

@@ -7,15 +7,14 @@
 #include <vector>
 
 #include "advise/evidence.h"
-#include "advise/gain.h"
 #include "advise/host_evidence.h"
 #include "advise/notes.h"
 #include "advise/rule.h"
 #include "advise/text.h"
+#include "advise/unchanged_sort.h"
 #include "analyze/compute/roofline.h"
 #include "analyze/host/cpu_ops.h"
 #include "analyze/ops/op_tensors.h"
-#include "analyze/ops/tensor_flow.h"
 #include "analyze/steps/phases.h"
 
 namespace firelane::advise {
@@ -201,93 +200,6 @@ analyze::Dims blown_up(const std::vector<analyze::OpTensor>& inputs) {
   return largest > 0 && elements >= kBlownUp * static_cast<double>(largest) ? result : analyze::Dims{};
 }
 
-// What is left out would save, as other findings say it.
-void promise(const Context& context, Evidence& evidence, Finding& finding) {
-  if (evidence.empty()) return;
-  Finding saved{.id = finding.id};
-  evidence.fill(saved);
-  finding.gain = gain_range(context, saved);
-}
-
-bool sorts(std::string_view name) {
-  return name.find("sort") != std::string_view::npos || name.find("unique") != std::string_view::npos;
-}
-
-// Whether these calls, one or more in every step, get the same data each time: kUnknown where a recording does not
-// follow tensors and the shapes do not say otherwise.
-enum class SameData : uint8_t { kNo, kUnknown, kYes };
-SameData is_same_data(const Context& context, const std::vector<Row>& calls) {
-  const Model& model = context.model;
-  const HostSlices& host = model.host_slices;
-  if (context.step_count < 2 || static_cast<int64_t>(calls.size()) % context.step_count != 0) return SameData::kNo;
-  std::set<std::string_view> shapes;
-  std::map<uint64_t, std::set<int64_t>> storages;  // and when each was made
-  const analyze::TensorFlow flow(model);
-  for (const Row call : calls) {
-    shapes.insert(input_dims_text(model, call));
-    for (const analyze::TensorFlow::Input& input : flow.inputs_of(call)) storages[input.storage].insert(input.made_ns);
-  }
-  if (shapes.contains("") ||
-      static_cast<int64_t>(shapes.size()) * context.step_count > static_cast<int64_t>(calls.size()))
-    return SameData::kNo;
-  if (!flow.is_known() || storages.empty()) return SameData::kUnknown;
-  for (const auto& [storage, times] : storages) {
-    if (times.size() > 1 || (*times.begin() != kNoNumber && context.in_window(*times.begin()))) return SameData::kNo;
-  }
-  for (Row row = 0; row < host.size(); ++row) {
-    if (host.kind[row] != HostKind::kOp || !context.in_window(host.start_ns[row])) continue;
-    if (!model.text(host.name[row]).ends_with('_')) continue;
-    for (const analyze::TensorFlow::Input& input : flow.inputs_of(row)) {
-      if (storages.contains(input.storage)) return SameData::kNo;
-    }
-  }
-  return SameData::kYes;
-}
-
-// Of one operator's calls those that take most of its time: a small call beside them is another matter.
-std::vector<Row> long_calls(const Context& context, std::vector<Row> calls) {
-  constexpr int64_t kOfLongest = 4;
-  const HostSlices& host = context.model.host_slices;
-  std::map<std::string_view, int64_t> longest;  // by shapes
-  int64_t most_ns = 0;
-  for (const Row call : calls) {
-    int64_t& ns = longest[input_dims_text(context.model, call)];
-    ns = std::max(ns, host.duration_ns[call]);
-    most_ns = std::max(most_ns, ns);
-  }
-  if (context.has_device_work) return calls;  // the host's time says nothing about what it launched
-  std::erase_if(calls, [&](Row call) { return longest[input_dims_text(context.model, call)] * kOfLongest < most_ns; });
-  return calls;
-}
-
-// A sort of what does not change would be done once, before the loop.
-void promise_sorting_once(const Context& context, const std::vector<Row>& calls, Finding& finding) {
-  const SameData same = is_same_data(context, calls);
-  if (same == SameData::kNo) return;
-  constexpr double kKeepLow = 0.1;
-  Evidence evidence(context);
-  for (const Row call : calls) {
-    const Row op = outermost_op(context.model, call);
-    if (context.has_device_work) {
-      evidence.add_host(op, kKeepLow);
-    } else {
-      evidence.add_call(op, kKeepLow, 0);
-    }
-    evidence.add_way_to(op);
-  }
-  if (context.has_device_work) {
-    std::vector<Row> ops;
-    for (const Row call : calls) ops.push_back(outermost_op(context.model, call));
-    for (const Row work : launched_during(context.model, ops)) evidence.add_device(work, 0, 0);
-  }
-  promise(context, evidence, finding);
-  if (finding.gain.high_ns == 0) return;
-  finding.confidence = same == SameData::kYes ? Confidence::kMedium : Confidence::kLow;
-  if (same == SameData::kYes) finding.precedence = Precedence::kNeedless;
-  finding.title += same == SameData::kYes ? "; what it takes did not change between steps"
-                                          : "; its inputs have the same shapes in every step";
-}
-
 std::string text_of(const analyze::Dims& dims) {
   std::string text = "[";
   for (size_t i = 0; i < dims.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(dims[i]);
@@ -433,7 +345,7 @@ std::vector<Finding> find_dominant_op(const Context& context) {
   finding.confirm_by = dims.empty()     ? "record with shapes, to see what it works on"
                        : caller.empty() ? "record with " + context.flag(RecordOption::kStacks) + ", to see the line"
                                         : "time it alone with these sizes";
-  if (sorts(text)) promise_sorting_once(context, long_calls(context, largest->rows), finding);
+  if (sorts(text)) promise_sorting_once(context, largest->rows, finding);
   return {finding};
 }
 
@@ -500,7 +412,7 @@ std::vector<Finding> find_dominant_kernel(const Context& context) {
     for (const Row row : largest->rows) {
       if (device.op[row] != kNoRow) ops.insert(device.op[row]);
     }
-    promise_sorting_once(context, long_calls(context, {ops.begin(), ops.end()}), finding);
+    promise_sorting_once(context, {ops.begin(), ops.end()}, finding);
   }
   return {finding};
 }

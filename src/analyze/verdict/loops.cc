@@ -157,6 +157,7 @@ class LoopFinder {
           before = 0;
         });
     std::sort(backward_starts_.begin(), backward_starts_.end());
+    std::sort(unbound_.begin(), unbound_.end(), [&](Row a, Row b) { return host.start_ns[a] < host.start_ns[b]; });
     return tokens;
   }
 
@@ -319,14 +320,16 @@ class LoopFinder {
     constexpr int64_t kLongestPauseNs = 1'000'000;  // where no op stands before it
     const int64_t from_ns = repeat.first() > period ? host.start_ns[tokens[repeat.first() - period - 1].row]
                                                     : host.start_ns[tokens[0].row] - kLongestPauseNs;
-    return std::any_of(unbound_.begin(), unbound_.end(), [&](Row op) {
-      if (host.lane[op] != host.lane[first]) return false;
-      if (host.start_ns[op] < from_ns || host.start_ns[op] >= host.start_ns[first]) return false;
-      const std::vector<OpTensor> inputs = input_tensors(model_, op);
-      if (inputs.empty() || inputs[0].dims.empty()) return false;
+    const auto before = [&](Row op, int64_t time_ns) { return host.start_ns[op] < time_ns; };
+    auto op = std::lower_bound(unbound_.begin(), unbound_.end(), from_ns, before);
+    for (; op != unbound_.end() && host.start_ns[*op] < host.start_ns[first]; ++op) {
+      if (host.lane[*op] != host.lane[first]) continue;
+      const std::vector<OpTensor> inputs = input_tensors(model_, *op);
+      if (inputs.empty() || inputs[0].dims.empty()) continue;
       const int64_t more = inputs[0].dims[0] - static_cast<int64_t>(repeat.rounds());
-      return more >= 0 && more <= 1;
-    });
+      if (more >= 0 && more <= 1) return true;
+    }
+    return false;
   }
 
   // Whether the layers of a pass take one sample. Passes over batches are gradient accumulation: memory sets their

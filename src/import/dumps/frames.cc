@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t kMostFrames = 512;  // of a stack that are looked at
 constexpr size_t kMostStackBytes = 16'384;
+constexpr size_t kPlaces = 16'381;  // a prime: stacks lie at even distances
 
 // "at::_ops::to_dtype::call(at::Tensor const&, ...)" -> "to_dtype".
 std::string_view operator_called(std::string_view function) {
@@ -49,8 +50,17 @@ Frames::Frames(const Document& document, StringPool& strings)
 StackText Frames::stack_of(Value frames) {
   if (document_.type(frames) != ValueType::kList || document_.size(frames) == 0) return {};
   uint32_t& text = text_of_list_[document_.container(frames)];
-  if (text == 0) text = make(frames) + 1;
+  if (text == 0) text = find(frames) + 1;
   return texts_[text - 1];
+}
+
+uint32_t Frames::find(Value frames) {
+  const std::string_view bytes = document_.item_bytes(frames);
+  if (bytes.empty()) return make(frames);
+  if (by_place_.empty()) by_place_.resize(kPlaces);
+  Place& place = by_place_[reinterpret_cast<uintptr_t>(bytes.data()) / sizeof(Value) % kPlaces];
+  if (place.frames != bytes.data() || place.bytes != bytes.size()) place = {bytes.data(), bytes.size(), make(frames)};
+  return place.text;
 }
 
 uint64_t Frames::hash_of(Value frames) const {

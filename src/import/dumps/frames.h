@@ -33,6 +33,7 @@ class Frames {
   };
   bool is_same(Value a, Value b) const;
   uint64_t hash_of(Value frames) const;
+  uint32_t find(Value frames);
   uint32_t make(Value frames);
 
   const Document& document_;
@@ -41,6 +42,13 @@ class Frames {
   std::vector<StackText> texts_;
   std::vector<uint32_t> text_of_list_;                           // by container: place in texts_, plus one
   std::unordered_map<uint64_t, std::vector<Known>> by_content_;  // by hash of the frames: lists are often copies
+  // By where the frames lie: most copies share them.
+  struct Place {
+    const char* frames = nullptr;
+    size_t bytes = 0;
+    uint32_t text = 0;
+  };
+  std::vector<Place> by_place_;
 };
 
 }  // namespace firelane::importer

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -145,6 +147,36 @@ void give_way(RawTrace& trace, const std::set<std::pair<int32_t, int32_t>>& devi
   }
 }
 
+// Ranges of record_function() and steps are in both where torch.profiler recorded the trace: its own stay.
+void drop_known_ranges(const RawTrace& trace, RawTrace& snapshot) {
+  RawPart& part = snapshot.parts.front();
+  const StringPool& strings = snapshot.pools[part.pool].strings;
+  std::set<std::string_view> known;
+  for (const RawPart& own : trace.parts) {
+    const StringPool& own_strings = trace.pools[own.pool].strings;
+    std::unordered_set<uint32_t> ids;
+    for (const RawHostSlice& range : part.host_slices) {
+      const StringId id = own_strings.find(strings.view(range.name));
+      if (id != kNoString) ids.insert(static_cast<uint32_t>(id));
+    }
+    if (ids.empty()) continue;
+    for (const RawHostSlice& row : own.host_slices) {
+      if (ids.contains(static_cast<uint32_t>(row.name))) known.insert(own_strings.view(row.name));
+    }
+  }
+  // Each range has details of its own, in the same order.
+  size_t kept = 0;
+  for (const RawHostSlice& range : part.host_slices) {
+    if (known.contains(strings.view(range.name))) continue;
+    RawHostSlice left = range;
+    part.op_details[kept] = part.op_details[left.detail.row];
+    left.detail.row = static_cast<Row>(kept);
+    part.host_slices[kept++] = left;
+  }
+  part.host_slices.resize(kept);
+  part.op_details.resize(kept);
+}
+
 void append_snapshot(RawTrace&& snapshot, RawTrace& trace) {
   const auto first_pool = static_cast<uint32_t>(trace.pools.size());
   for (RawPool& pool : snapshot.pools) trace.pools.push_back(std::move(pool));
@@ -194,6 +226,7 @@ Result<void> join_snapshot(const Document& snapshot, const std::string& path, Ra
   part.event_count = static_cast<uint64_t>(std::max<int64_t>(joined.used, 0));
   shift_part(part, -trace.info.base_time_ns - clock_ns);
   give_way(trace, devices_of(inside));
+  drop_known_ranges(trace, inside);
   append_snapshot(std::move(inside), trace);
   trace.info.joined.push_back(std::move(joined));
   return {};

@@ -8,6 +8,7 @@
 
 #include "import/dumps/document_json.h"
 #include "import/dumps/frames.h"
+#include "import/dumps/snapshot_actions.h"
 #include "import/dumps/snapshot_start.h"
 #include "import/metadata.h"
 
@@ -21,36 +22,6 @@ constexpr uint64_t kMostBlockBytes = uint64_t{1}
 constexpr uint64_t kHighestAddress = uint64_t{1} << 62;
 constexpr int64_t kMostDevices = 4096;
 constexpr size_t kMostMetadataBytes = 65'536;
-
-enum class Action : uint8_t {
-  kOther,
-  kAlloc,
-  kFreeRequested,
-  kFreeCompleted,
-  kSegmentAlloc,
-  kSegmentFree,
-  kSegmentMap,
-  kSegmentUnmap,
-  kOutOfMemory,
-};
-
-Action action_named(std::string_view name) {
-  constexpr std::pair<std::string_view, Action> kActions[] = {
-      {"alloc", Action::kAlloc},
-      {"free_requested", Action::kFreeRequested},
-      {"free_completed", Action::kFreeCompleted},
-      {"free", Action::kFreeRequested},  // torch before 2.1
-      {"segment_alloc", Action::kSegmentAlloc},
-      {"segment_free", Action::kSegmentFree},
-      {"segment_map", Action::kSegmentMap},
-      {"segment_unmap", Action::kSegmentUnmap},
-      {"oom", Action::kOutOfMemory},
-  };
-  for (const auto& [word, action] : kActions) {
-    if (name == word) return action;
-  }
-  return Action::kOther;
-}
 
 // One event of the history, understood.
 struct Happened {
@@ -189,9 +160,13 @@ class SnapshotRows {
   // their order stays. False: there was none.
   bool add_history(Value events, int32_t type, int32_t device) {
     int64_t last_ns = kMinTimeNs;
+    // Room for as many of each kind as there may be; pages that are not touched cost nothing.
+    const size_t most = document_.size(events);
+    part_.memory_events.reserve(part_.memory_events.size() + most);
+    part_.allocator_events.reserve(part_.allocator_events.size() + most);
     document_.each(events, [&](Value entry) {
       if (!use(entry)) return true;
-      Happened event{.action = action_named(document_.text(action_.of(entry))), .entry = entry};
+      Happened event{.action = actions_.of(action_.of(entry)), .entry = entry};
       const std::optional<int64_t> time_us = document_.integer(time_.of(entry));
       // Before torch 2.2 events had no time.
       int64_t time_ns = std::max<int64_t>(last_ns, 0) + 1000;
@@ -303,7 +278,11 @@ class SnapshotRows {
   }
 
   LaneId lane_of(int32_t type, int32_t device) {
-    return pool_.lane(pool_.text_id("memory snapshot"), {.number = type == kCpuType ? kMostDevices : device});
+    const int64_t number = type == kCpuType ? kMostDevices : device;
+    if (std::exchange(last_lane_number_, number) != number) {
+      last_lane_ = pool_.lane(pool_.text_id("memory snapshot"), {.number = number});
+    }
+    return last_lane_;
   }
 
   void add_event(int32_t type, int32_t device, const Happened& event) {
@@ -452,7 +431,10 @@ class SnapshotRows {
   RawPool& pool_;
   RawPart& part_;
   Frames frames_;
+  Actions actions_{document_};
   std::vector<bool> used_;  // by container
+  LaneId last_lane_{};
+  int64_t last_lane_number_ = kNoNumber;
   StringId only_pool_ = kNoString;
   bool is_first_pool_ = true;
   std::map<int32_t, Device> states_;  // by device; those whose history was read are gone

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/hash.h"
 
 namespace firelane::importer {
 
@@ -14,15 +15,31 @@ constexpr int32_t kUnknownPlace = -2, kNoPlace = -1;
 // A key is looked for among the last pairs of a dictionary without a shape: no dictionary that a reader knows is
 // larger.
 constexpr uint32_t kMostPairsSearched = 4096;
+constexpr uint32_t kFewestShared = 4;  // items of a list: shorter ones are not worth looking for
+constexpr size_t kSharedSlots = size_t{1} << 15;
 
 uint64_t mix(uint64_t hash, uint64_t word) {
   hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
   return hash ^ hash >> 29;
 }
 
+// Two chains at once: a call stack is long, and each step of a chain waits for the one before.
+uint64_t hash_items(const uint32_t* bits, size_t count) {
+  uint64_t even = count, odd = ~count;
+  size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    uint64_t words[4];
+    std::memcpy(words, bits + i, sizeof(words));
+    even = mix_hash(even ^ words[0], words[1]);
+    odd = mix_hash(odd ^ words[2], words[3]);
+  }
+  for (; i < count; ++i) even = mix_hash(even, bits[i]);
+  return mix_hash(even, odd);
+}
+
 }  // namespace
 
-Document::Document() = default;
+Document::Document() { last_shape_.fill(kPairs); }
 
 // ---- reading -----------------------------------------------------------------------------
 
@@ -134,20 +151,37 @@ void Document::append(Value list, std::span<const Value> items) {
   if (items.empty()) return;
   const auto count = static_cast<uint32_t>(items.size());
   // Call stacks, most of a snapshot, are lists of references.
-  const bool is_narrow = std::all_of(items.begin(), items.end(), [](Value item) { return item.bits <= UINT32_MAX; });
-  if (!is_narrow) {
+  uint64_t all_bits = 0;
+  for (const Value item : items) all_bits |= item.bits;
+  if (all_bits > UINT32_MAX) {
     Value* const room = room_for(items.size());
     std::copy(items.begin(), items.end(), room);
     return add_chunk(list, {room, count, kPairs});
   }
-  Value* const room = room_for((items.size() + 1) / 2);
-  auto* out = reinterpret_cast<char*>(room);
-  for (const Value item : items) {
-    const auto bits = static_cast<uint32_t>(item.bits);
-    std::memcpy(out, &bits, sizeof(bits));
-    out += sizeof(bits);
+  if (narrow_.size() < items.size()) narrow_.resize(items.size());
+  for (size_t i = 0; i < items.size(); ++i) narrow_[i] = static_cast<uint32_t>(items[i].bits);
+  size_t slot = 0;
+  const Value* found = count < kFewestShared ? nullptr : same_items(narrow_.data(), count, slot);
+  if (found == nullptr) {
+    Value* const room = room_for((items.size() + 1) / 2);
+    std::memcpy(room, narrow_.data(), count * sizeof(uint32_t));
+    found = room;
+    if (count >= kFewestShared) shared_[slot].items = room;
   }
-  add_chunk(list, {room, count, kNarrow});
+  add_chunk(list, {found, count, kNarrow});
+}
+
+const Value* Document::same_items(const uint32_t* bits, uint32_t count, size_t& slot) {
+  if (shared_.empty()) shared_.resize(kSharedSlots);
+  const uint64_t hash = hash_items(bits, count);
+  slot = hash % kSharedSlots;
+  Shared& known = shared_[slot];
+  const auto check = static_cast<uint32_t>(hash >> 32);
+  const bool is_same = known.items != nullptr && known.count == count && known.hash == check &&
+                       std::memcmp(known.items, bits, count * sizeof(uint32_t)) == 0;
+  if (is_same) return known.items;
+  known = {.count = count, .hash = check};
+  return nullptr;
 }
 
 std::string_view Document::item_bytes(Value list) const {
@@ -174,6 +208,8 @@ void Document::set_items(Value dict, std::span<const Value> pairs) {
 uint32_t Document::shape_of(std::span<const Value> pairs) {
   const size_t count = pairs.size() / 2;
   if (count > kMostKeys) return kPairs;
+  uint32_t& last = last_shape_[count];
+  if (last != kPairs && has_keys(last, pairs)) return last;
   uint64_t hash = count;
   for (size_t i = 0; i < count; ++i) {
     if (tag_of(pairs[2 * i]) != Tag::kText) return kPairs;
@@ -181,10 +217,7 @@ uint32_t Document::shape_of(std::span<const Value> pairs) {
   }
   std::vector<uint32_t>& same_hash = shapes_by_hash_[hash];
   for (const uint32_t shape : same_hash) {
-    const std::vector<Value>& keys = shapes_[shape].keys;
-    bool is_same = keys.size() == count;
-    for (size_t i = 0; is_same && i < count; ++i) is_same = keys[i] == pairs[2 * i];
-    if (is_same) return shape;
+    if (has_keys(shape, pairs)) return last = shape;
   }
   if (shapes_.size() >= kMostShapes) {
     if (same_hash.empty()) shapes_by_hash_.erase(hash);
@@ -193,13 +226,23 @@ uint32_t Document::shape_of(std::span<const Value> pairs) {
   Shape& added = shapes_.emplace_back();
   for (size_t i = 0; i < count; ++i) added.keys.push_back(pairs[2 * i]);
   same_hash.push_back(static_cast<uint32_t>(shapes_.size() - 1));
-  return same_hash.back();
+  return last = same_hash.back();
+}
+
+bool Document::has_keys(uint32_t shape, std::span<const Value> pairs) const {
+  const std::vector<Value>& keys = shapes_[shape].keys;
+  if (keys.size() != pairs.size() / 2) return false;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i] != pairs[2 * i]) return false;
+  }
+  return true;
 }
 
 uint64_t Document::memory_bytes() const {
   constexpr uint64_t kMapNode = 96;  // of the map, its vector and the first chunks in it
   return block_bytes_ + containers_.size() * sizeof(Chunk) + more_.size() * kMapNode +
-         2 * more_chunks_ * sizeof(Chunk) + (bigs_.capacity() + reals_.capacity()) * 8 + strings_.memory_bytes();
+         2 * more_chunks_ * sizeof(Chunk) + (bigs_.capacity() + reals_.capacity()) * 8 + strings_.memory_bytes() +
+         shared_.size() * sizeof(Shared) + narrow_.size() * sizeof(uint32_t);
 }
 
 // ---- fields ------------------------------------------------------------------------------

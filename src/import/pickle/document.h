@@ -2,9 +2,10 @@
 // other.
 //
 // Memory snapshots are rows with the same few keys and shared call stacks, so values take 4 or 8 bytes each, texts are
-// kept once, and a dictionary is its values plus the number of its *shape*: the list of keys that thousands of others
-// have too. What was written once and referred to often is kept once (a "billion laughs" stays as small as its file),
-// and may refer to itself: nothing here follows references on its own.
+// kept once, a dictionary is its values plus the number of its *shape*: the list of keys that thousands of others
+// have too, and lists of the same items, as the call stacks of a loop are, share them. What was written once and
+// referred to often is kept once (a "billion laughs" stays as small as its file), and may refer to itself: nothing here
+// follows references on its own.
 #pragma once
 
 #include <array>
@@ -63,8 +64,8 @@ class Document {
       return true;
     });
   }
-  // Lists and tuples with the same bytes have the same items. "" for those that were filled in several goes, and for
-  // all else.
+  // Lists and tuples with the same bytes have the same items, and where the bytes are the same memory, too. "" for
+  // those that were filled in several goes, and for all else.
   std::string_view item_bytes(Value list) const;
   // Calls visit(key, value) for the pairs of a dictionary until it returns false. A key that was set again comes again.
   template <typename Visit>
@@ -84,6 +85,8 @@ class Document {
 
   static Value of_truth(bool is_true) { return {tagged(Tag::kWord, is_true ? kTrueWord : kFalseWord)}; }
   Value of_integer(int64_t number);
+  // REQUIRES: `number` has fewer than 61 bits.
+  static Value of_small(int64_t number) { return {tagged(Tag::kInteger, static_cast<uint64_t>(number))}; }
   Value of_huge_integer() const { return {tagged(Tag::kWord, kHugeWord)}; }
   Value of_real(double number);
   Value of_text(std::string_view text) { return {tagged(Tag::kText, static_cast<uint32_t>(strings_.intern(text)))}; }
@@ -135,11 +138,14 @@ class Document {
       if (!visit(chunk)) return;
     }
   }
+  // Items of the same bits that a list has already, or none; and room for these to be found by the next one.
+  const Value* same_items(const uint32_t* bits, uint32_t count, size_t& slot);
   Value add_container(Tag tag);
   void add_chunk(Value value, const Chunk& chunk);
   Value* room_for(size_t count);
   // kPairs when these keys get no shape.
   uint32_t shape_of(std::span<const Value> pairs);
+  bool has_keys(uint32_t shape, std::span<const Value> pairs) const;
 
   StringPool strings_;
   std::deque<Chunk> containers_;                           // a vector would need twice the room while it grows
@@ -147,9 +153,18 @@ class Document {
   uint64_t more_chunks_ = 0;
   std::vector<Shape> shapes_;
   std::unordered_map<uint64_t, std::vector<uint32_t>> shapes_by_hash_;
+  std::array<uint32_t, kMostKeys + 1> last_shape_;  // by number of keys: rows of a table follow each other
   std::vector<int64_t> bigs_;
   std::vector<double> reals_;
   std::vector<std::unique_ptr<Value[]>> blocks_;
+  // Lists of narrow items that others may share, by the hash of these; a later one takes the place of an earlier one.
+  struct Shared {
+    const Value* items = nullptr;
+    uint32_t count = 0;
+    uint32_t hash = 0;
+  };
+  std::vector<Shared> shared_;
+  std::vector<uint32_t> narrow_;  // items that are being added
   Value* free_ = nullptr;
   size_t free_count_ = 0;
   uint64_t block_bytes_ = 0;

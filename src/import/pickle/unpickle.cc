@@ -74,6 +74,7 @@ constexpr uint64_t kMostTextBytes = uint64_t{16} << 20;
 constexpr uint64_t kBytesPerByte = 4;
 constexpr uint64_t kStepsBetweenChecks = 4096;
 constexpr uint64_t kMostPlacesAhead = 1024;  // of the memo
+constexpr size_t kLongestFast = 10;          // bytes of an instruction, as far as the fast loop reads them
 
 template <size_t count>
 uint64_t little_endian(const char* bytes) {
@@ -96,6 +97,9 @@ class Input {
     return buffer_.data() + at_ - count;
   }
   bool has_more() { return at_ < end_ || fill(1); }
+  // What is at hand, and how much of it was taken by whoever looked.
+  std::string_view rest() const { return {buffer_.data() + at_, end_ - at_}; }
+  void skip(size_t count) { at_ += count; }
 
  private:
   bool fill(size_t count) {
@@ -121,14 +125,41 @@ class Input {
   bool is_over_ = false;
 };
 
+// Values that wait for what they belong to. Room is made ahead of the fast loop, which then needs no checks.
+class ValueStack {
+ public:
+  bool empty() const { return size_ == 0; }
+  size_t size() const { return size_; }
+  size_t capacity() const { return room_.size(); }
+  Value back() const { return room_[size_ - 1]; }
+  Value front() const { return room_.front(); }
+  Value operator[](size_t at) const { return room_[at]; }
+  std::span<const Value> last(size_t count) const { return {room_.data() + size_ - count, count}; }
+  void push(Value value) {
+    make_room(1);
+    room_[size_++] = value;
+  }
+  void drop_to(size_t size) { size_ = size; }
+
+  void make_room(size_t count) {
+    if (room_.size() - size_ < count) room_.resize(std::max(2 * room_.size(), size_ + count));
+  }
+  Value* data() { return room_.data(); }
+
+ private:
+  std::vector<Value> room_;
+  size_t size_ = 0;
+};
+
 class Machine {
  public:
   Machine(ByteSource& source, const std::string& name, const UnpickleOptions& options)
       : input_(source, options.piece_bytes), free_bytes_(options.free_bytes), name_(name), document_(out_.document) {}
 
   Result<Unpickled> run() {
-    while (step() && fits_into_memory()) {
-    }
+    do {
+      run_fast();
+    } while (step() && fits_into_memory());
     if (!error_.empty()) return Error{name_ + ": " + error_};
     if (out_.is_cut && !close_what_is_open())
       return Error{name_ + ": the pickle ends at byte " + std::to_string(input_.offset()) +
@@ -148,7 +179,7 @@ class Machine {
       case kProto: return skip_proto();
       case kFrame: return input_.take(8) != nullptr || cut();  // how many bytes follow: they are read anyway
       case kStop: return stop();
-      case kMark: marks_.push_back(stack_.size()); return true;
+      case kMark: return mark();
       case kNone: return push(kNoneValue);
       case kNewTrue: return push(Document::of_truth(true));
       case kNewFalse: return push(Document::of_truth(false));
@@ -179,10 +210,105 @@ class Machine {
     }
   }
 
+  // ---- the fast loop ---------------------------------------------------------------------
+
+  // What nearly all of a snapshot consists of: references, small numbers, and the containers around them. As many
+  // instructions as are at hand with all of their bytes; what is not known here, or not right, is left to step().
+  void run_fast() {
+    using enum Opcode;
+    stack_.make_room(kStepsBetweenChecks);
+    const std::string_view rest = input_.rest();
+    if (rest.size() < kLongestFast) return;
+    const char* at = rest.data();
+    const char* const last = at + rest.size() - kLongestFast;
+    Value* const bottom = stack_.data();
+    Value* top = bottom + stack_.size();
+    const Value* memo = memo_.data();
+    size_t memo_size = memo_.size();
+    uint64_t left = kStepsBetweenChecks - 1 - steps_ % kStepsBetweenChecks;  // then step() looks at the memory
+    const uint64_t begun_with = left;
+    const auto is_above_mark = [&](size_t count) {
+      return static_cast<size_t>(top - bottom) - (marks_.empty() ? 0 : marks_.back()) >= count;
+    };
+    for (; left > 0 && at <= last; --left) {
+      switch (static_cast<Opcode>(*at)) {
+        case kLongBinGet: {
+          const uint64_t place = little_endian<4>(at + 1);
+          if (place >= memo_size || memo[place] == kEmptyPlace) break;
+          *top++ = memo[place];
+          at += 5;
+          continue;
+        }
+        case kBinGet: {
+          const auto place = static_cast<uint8_t>(at[1]);
+          if (place >= memo_size || memo[place] == kEmptyPlace) break;
+          *top++ = memo[place];
+          at += 2;
+          continue;
+        }
+        case kBinInt1: *top++ = Document::of_small(static_cast<uint8_t>(at[1])), at += 2; continue;
+        case kBinInt2: *top++ = Document::of_small(static_cast<uint16_t>(little_endian<2>(at + 1))), at += 3; continue;
+        case kBinInt: *top++ = Document::of_small(static_cast<int32_t>(little_endian<4>(at + 1))), at += 5; continue;
+        case kLong1: {
+          const auto bytes = static_cast<uint8_t>(at[1]);
+          if (bytes == 0 || bytes >= 8) break;
+          const int shift = 64 - 8 * bytes;
+          *top++ = Document::of_small(static_cast<int64_t>(little_endian<8>(at + 2) << shift) >> shift);
+          at += 2 + bytes;
+          continue;
+        }
+        case kNone: *top++ = kNoneValue, ++at; continue;
+        case kNewTrue: *top++ = Document::of_truth(true), ++at; continue;
+        case kNewFalse: *top++ = Document::of_truth(false), ++at; continue;
+        case kEmptyList: *top++ = document_.new_list(), ++at; continue;
+        case kEmptyDict: *top++ = document_.new_dict(), ++at; continue;
+        case kMark: marks_.push_back(static_cast<size_t>(top - bottom)), ++at; continue;
+        case kMemoize:
+          if (memo_set_ != memo_size || !is_above_mark(1)) break;
+          memo_.push_back(top[-1]);
+          memo = memo_.data();
+          memo_size = ++memo_set_;
+          ++at;
+          continue;
+        case kFrame: at += 9; continue;
+        case kAppends:
+        case kSetItems: {
+          if (marks_.empty()) break;
+          Value* const items = bottom + marks_.back();
+          const size_t below = marks_.size() < 2 ? 0 : marks_[marks_.size() - 2];
+          if (static_cast<size_t>(items - bottom) <= below) break;
+          const ValueType kind = document_.type(items[-1]);
+          const std::span<const Value> found(items, top);
+          if (kind == ValueType::kList) {
+            document_.append(items[-1], found);
+          } else if (kind == ValueType::kDict && found.size() % 2 == 0) {
+            document_.set_items(items[-1], found);
+          } else {
+            break;
+          }
+          marks_.pop_back();
+          top = items;
+          ++at;
+          continue;
+        }
+        default: break;
+      }
+      break;
+    }
+    steps_ += begun_with - left;
+    stack_.drop_to(static_cast<size_t>(top - bottom));
+    input_.skip(static_cast<size_t>(at - rest.data()));
+  }
+
   // ---- values ----------------------------------------------------------------------------
 
   bool push(Value value) {
-    stack_.push_back(value);
+    stack_.push(value);
+    return true;
+  }
+
+  bool mark() {
+    marks_.push_back(stack_.size());
     return true;
   }
 
@@ -235,8 +361,8 @@ class Machine {
 
   bool tuple(size_t count) {
     if (available() < count) return fail("a tuple of more than there is");
-    const Value made = document_.new_tuple(std::span(stack_).last(count));
-    stack_.resize(stack_.size() - count);
+    const Value made = document_.new_tuple(stack_.last(count));
+    stack_.drop_to(stack_.size() - count);
     return push(made);
   }
 
@@ -250,7 +376,7 @@ class Machine {
   // The `count` values on top go into the list or dictionary below them.
   bool fill_container(size_t count) {
     if (available() <= count) return fail("items without the container that they belong to");
-    const std::span<const Value> items = std::span(stack_).last(count);
+    const std::span<const Value> items = stack_.last(count);
     const Value into = stack_[stack_.size() - count - 1];
     const ValueType kind = document_.type(into);
     if (kind == ValueType::kList) {
@@ -262,7 +388,7 @@ class Machine {
     } else {
       document_.set_items(into, items);
     }
-    stack_.resize(stack_.size() - count);
+    stack_.drop_to(stack_.size() - count);
     return true;
   }
 
@@ -337,16 +463,16 @@ class Machine {
       marks_.pop_back();
       size_t count = stack_.size() - begin;
       if (begin == 0 || begin - (marks_.empty() ? 0 : marks_.back()) == 0) {
-        stack_.resize(begin);
+        stack_.drop_to(begin);
         continue;
       }
       if (document_.type(stack_[begin - 1]) == ValueType::kDict && count % 2 != 0) {
-        stack_.pop_back();
+        stack_.drop_to(stack_.size() - 1);
         --count;
       }
       const ValueType kind = document_.type(stack_[begin - 1]);
       const bool is_open = kind == ValueType::kList || kind == ValueType::kDict;
-      if (!is_open || !fill_container(count)) stack_.resize(begin);
+      if (!is_open || !fill_container(count)) stack_.drop_to(begin);
     }
     error_.clear();
     if (stack_.empty()) return false;
@@ -386,7 +512,7 @@ class Machine {
   const std::string& name_;
   Unpickled out_;
   Document& document_;
-  std::vector<Value> stack_;
+  ValueStack stack_;
   std::vector<size_t> marks_;  // sizes of the stack
   std::vector<Value> memo_;
   uint64_t memo_set_ = 0;

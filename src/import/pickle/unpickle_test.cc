@@ -195,6 +195,25 @@ TEST(Document, lists_of_small_and_of_wide_items_read_back) {
   EXPECT_EQ(d.size(list), 5u);
 }
 
+TEST(Document, lists_of_the_same_items_share_them_and_stay_apart_when_one_grows) {
+  Document d;
+  std::vector<Value> stack;
+  for (int i = 0; i < 40; ++i) stack.push_back(d.of_integer(i * 7));
+  const Value first = d.new_list(), second = d.new_list(), other = d.new_list();
+  d.append(first, stack);
+  d.append(second, stack);
+  stack[20] = d.of_integer(1);
+  d.append(other, stack);
+  EXPECT_EQ(d.item_bytes(first).data(), d.item_bytes(second).data());
+  EXPECT_NE(d.item_bytes(first), d.item_bytes(other));
+  const Value more[] = {d.of_integer(5)};
+  d.append(second, more);
+  EXPECT_EQ(d.size(first), 40u);
+  EXPECT_EQ(d.size(second), 41u);
+  EXPECT_TRUE(text_of(d, second).ends_with(", 273, 5]")) << text_of(d, second);
+  EXPECT_TRUE(text_of(d, first).ends_with(", 273]"));
+}
+
 TEST(Document, two_small_items_are_not_taken_for_a_wide_one_with_the_same_bytes) {
   Document d;
   const Value narrow[] = {d.of_integer(1), d.of_integer(2)};

@@ -51,6 +51,11 @@ constexpr JaxAdvice kJaxAdvice[] = {
      "time one step with twice the batch: the gain is per sample, not per step"},
     {"exposed-copies", "keep arrays on the device between steps, and donate those that are replaced",
      "jax.jit(step, donate_argnums=(0,))", "look at the copies in the timeline"},
+    {"one-time-costs", "run a few steps before the profiler is started",
+     "for _ in range(5): train_step().block_until_ready()  # then jax.profiler.start_trace(...)", ""},
+    {"recording-distorts", "record less of the host",
+     "options = jax.profiler.ProfileOptions(); options.python_tracer_level = 0; options.host_tracer_level = 1",
+     "time the same steps without the profiler"},
     {"exposed-communication", "let XLA overlap collectives with compute, or shard so that less is exchanged",
      "XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true",
      "record all hosts: waiting for a slow one looks the same"},
@@ -88,14 +93,22 @@ void fit_recording(const TraceInfo& info, std::string& text) {
     replace_all(text, "record with enable_cuda_sync_events=True, and with_stack=True to see the line",
                 "record with with_stack=True to see the line");
     replace_all(text, "enable_cuda_sync_events=True, and ", "");
+    // Our own recorder sees the work of NVIDIA's GPUs alone.
+    replace_all(text, ", or record with firelane, which does", "");
+    replace_all(text, ", or with firelane", "");
+    replace_all(text, "record with firelane, which times steps without recording too, or without stacks and shapes",
+                "record without stacks and shapes");
+    replace_all(text, "from firelane.profiler import profile", "profile(record_shapes=False, with_stack=False)");
+    replace_all(text, " (firelane record -- torchrun train.py)", "");
   }
   if (info.origin == Origin::kNsight) {
     replace_all(text, "enable_cuda_sync_events=True", "nsys profile --cuda-event-trace=true");
     replace_all(text, "with_stack=True", "firelane record --stacks");
     replace_all(text, "record_shapes=True", "nsys profile --pytorch=autograd-shapes-nvtx");
-    replace_all(text, "schedule(wait=5, warmup=3, active=3)", "nsys profile --delay=30");
+    if (text.starts_with("schedule(")) text = "nsys profile --delay=30 ...  # seconds";
   }
   if (info.origin == Origin::kRocprof) {
+    if (text.starts_with("schedule(")) text = "rocprofv3 --collection-period 30:10:1 ...  # delay, length, how often";
     replace_all(text, "with_stack=True", "torch.profiler on ROCm, and with_stack=True");
   }
 }
@@ -115,6 +128,7 @@ std::string in_device_words(std::string text, Accelerator accelerator) {
   }
   replace_all(text, "CUDA graphs", words.graphs);
   replace_all(text, "CUDA graph", words.graphs.substr(0, words.graphs.size() - (words.graphs.ends_with('s') ? 1 : 0)));
+  if (accelerator == Accelerator::kNpu) replace_all(text, "loading kernels", "compiling or looking up operators");
   if (accelerator == Accelerator::kHip) {
     replace_all(text, "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF");
     replace_all(text, "cudaHostAlloc", "hipHostMalloc");

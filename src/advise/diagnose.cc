@@ -195,6 +195,23 @@ double share_of_roof(const analyze::Roofline& roofline) {
   return taken_ns == 0 ? -1 : std::min(1.0, roof_ns / static_cast<double>(taken_ns));
 }
 
+// Less is no good news, whatever rules say of it.
+constexpr double kLeastBusy = 0.5;
+
+bool is_mostly_idle(const Context& context) {
+  return context.has_device_work && context.share_of_step(context.device_busy_ns) < kLeastBusy;
+}
+
+// Where nothing was found and the device idles: what is known of the reason.
+std::string why_idle(const Context& context) {
+  const analyze::IdleTable& idle = context.study->idle;
+  const auto largest = std::max_element(idle.by_cause.begin(), idle.by_cause.end());
+  const auto cause = static_cast<analyze::IdleCause>(largest - idle.by_cause.begin());
+  const double share = 1 - context.share_of_step(context.device_busy_ns);
+  return "the device is idle " + short_percent(share) +
+         " of a step (most of it: " + std::string(analyze::words_for(cause)) + "), and no rule knows what to change";
+}
+
 std::string why_healthy(const Context& context) {
   const analyze::Study& study = *context.study;
   std::string why;
@@ -368,13 +385,14 @@ Diagnosis diagnose(const StudiedTrace& trace) {
   const Context context = context_of(trace);
   std::vector<Found> found = ask_rules(context);
   // To find nothing is good news only where there was enough to judge.
-  out.healthy = study.bound.limit != analyze::Limit::kUnknown &&
-                std::none_of(found.begin(), found.end(), [](const Found& each) { return each.about_time; });
+  const bool saves_none = study.bound.limit != analyze::Limit::kUnknown &&
+                          std::none_of(found.begin(), found.end(), [](const Found& each) { return each.about_time; });
+  out.healthy = saves_none && !is_mostly_idle(context);
   out.findings = merged(std::move(found));
   drop_explained(out.findings, model);
   fit_to_device(model.info, out.findings);
   out.verdict = verdict_of(timed_trace(trace).get<analyze::study>());
-  if (out.healthy) out.why = why_healthy(context);
+  if (saves_none) out.why = fit_note(model.info, out.healthy ? why_healthy(context) : why_idle(context));
   add_notes(model, study, out);
   if (std::string note = light_note(trace); !note.empty()) out.notes.push_back(std::move(note));
   if (std::string note = sampled_note(timed_trace(trace)); !note.empty()) out.notes.push_back(std::move(note));

@@ -13,12 +13,12 @@
 namespace firelane::advise {
 
 struct Diagnosis {
-  Verdict verdict;                 // what limits the program
-  std::vector<Finding> findings;   // most gain first; then those that are not about time
-  bool empty = false;              // nothing to analyze; the notes say what to record
-  bool judges_time = true;         // false: a dump, which has no steps, operators or kernels
-  bool healthy = false;            // the limit is known, and no finding saves time
-  std::string why;                 // healthy: why nothing is worth fixing; else ""
+  Verdict verdict;                // what limits the program
+  std::vector<Finding> findings;  // most gain first; then those that are not about time
+  bool empty = false;             // nothing to analyze; the notes say what to record
+  bool judges_time = true;        // false: a dump, which has no steps, operators or kernels
+  bool healthy = false;           // the limit is known, no finding saves time, and the device does not idle
+  std::string why;                // healthy: why nothing is worth fixing; no finding: what is left unexplained; else ""
   std::vector<std::string> notes;  // what to know about the numbers
 };
 

@@ -19,6 +19,7 @@ const std::vector<Rule>& all_rules() {
              compile_rules,
              settings_rules,
              one_time_rules,
+             npu_rules,
              kernels_rules,
              attention_rules,
              convolutions_rules,

@@ -40,6 +40,7 @@ std::vector<Rule> slow_steps_rules();  // steps that stand out, and what coincid
 std::vector<Rule> compile_rules();     // what torch.compile says about itself
 std::vector<Rule> settings_rules();    // threads, other processes, switches
 std::vector<Rule> one_time_rules();    // loading, compiling, first calls, first memory
+std::vector<Rule> npu_rules();         // Ascend: operators that CANN compiles
 
 std::vector<Rule> kernels_rules();        // precision, tensor cores, fusion, casts
 std::vector<Rule> attention_rules();      // attention by hand

@@ -390,8 +390,9 @@ std::vector<Finding> find_dominant_kernel(const Context& context) {
   finding.try_text = std::string("it may be ") + advice.could_be;
   finding.try_code = advice.code;
   finding.slices.push_back({.row = largest->longest, .on_device = true});
+  const bool lacks_shapes = roof < 0 && op != kNoRow && input_dims_text(model, op).empty();
   finding.confirm_by =
-      roof < 0 ? "record with shapes, to see how far it is from the roofline" : "time it alone with these sizes";
+      lacks_shapes ? "record with shapes, to see how far it is from the roofline" : "time it alone with these sizes";
   return {finding};
 }
 

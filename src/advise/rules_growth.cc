@@ -84,7 +84,7 @@ std::vector<Finding> find_growing_steps(const Context& context) {
                                        : "history.append(loss.detach())  # and no loop over all of history in a step";
   const bool sure = !op.empty();
   finding.confidence = sure ? Confidence::kHigh : Confidence::kMedium;
-  if (!sure) finding.confirm_by = "record two windows, early and late, and compare them with firelane diff";
+  if (!sure) finding.confirm_by = "record two windows, early and late, and compare them with firelane compare";
   for (const analyze::FoundStep& step : context.study->steps.steps) {
     if (!step.warm_up) finding.ranges.push_back({step.start_ns, step.end_ns});
   }

@@ -12,7 +12,12 @@ bool is_profilers(const Model& model, size_t lane) { return model.lanes.pid[lane
 std::string process_name(const Model& model, LaneId lane) {
   const auto l = static_cast<size_t>(lane);
   const std::string id = model.id_text(model.lanes.pid[l]);
-  if (model.lanes.kind[l] == LaneKind::kStream) return std::string(device_word(model.info.accelerator)) + " " + id;
+  if (model.lanes.kind[l] == LaneKind::kStream) {
+    // Ascend gives its hardware a process id that is no device's number.
+    const Row first = model.lanes.device_begin[l];
+    const int32_t device = first < model.lanes.device_end[l] ? model.device_slices.device[first] : -1;
+    return std::string(device_word(model.info.accelerator)) + " " + (device < 0 ? id : std::to_string(device));
+  }
   const std::string_view name = model.text(model.lanes.process_name[l]);
   if (name.empty() && is_profilers(model, l)) return "Profiler";
   if (name.empty()) return model.lanes.pid[l].number == kNoNumber ? id : "process " + id;

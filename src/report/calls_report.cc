@@ -40,6 +40,13 @@ Result<Report> make_launches(const StudiedTrace& trace, const Arguments&) {
   }
   report.tables = {std::move(table)};
   if (!study.has_device_work) report.notes.push_back("no device work in this trace: device idle time is not known");
+  if (study.has_device_work && launches.calls == 0) {
+    // An empty queue would be a claim.
+    for (Fact& fact : report.facts) {
+      if (fact.name != "calls" && fact.name != "work" && fact.name != "without_launch") fact.value = Cell{};
+    }
+    report.notes.push_back("no launches in this trace: how long work waited for its turn is not known");
+  }
   return report;
 }
 

@@ -36,10 +36,6 @@ std::string slice_name(const Model& model, const SliceRef& slice) {
   return std::string(model.text(name));
 }
 
-// Findings about memory or recording may follow, so it must not say that there is nothing at all.
-std::string nothing_text(const advise::Diagnosis& diagnosis) {
-  return diagnosis.findings.empty() ? "Nothing worth fixing" : "Nothing to speed up";
-}
 std::string lowered(std::string text) {
   text[0] = 'n';
   return text;
@@ -85,10 +81,11 @@ std::string as_text(const StudiedTrace& trace, const TextStyle& style) {
   std::string out = painted(diagnosis.verdict.sentence(), kBold, style) + "\n\n";
   const bool has_steps = !diagnosis.empty && diagnosis.judges_time;
   if (has_steps) out += step_bars(advise::timed_trace(trace).get<analyze::study>(), style) + "\n";
-  if (diagnosis.healthy) out += painted(nothing_text(diagnosis), kBold, style) + ": " + diagnosis.why + ".\n";
+  const bool says_why = !diagnosis.why.empty();
+  if (says_why) out += painted(std::string(nothing_text(diagnosis)), kBold, style) + ": " + diagnosis.why + ".\n";
   size_t number = 0;
   for (const advise::Finding& finding : diagnosis.findings) {
-    if (number > 0 || diagnosis.healthy) out += "\n";
+    if (number > 0 || says_why) out += "\n";
     append_finding(out, trace.model(), finding, ++number, study, style);
   }
   if (!diagnosis.notes.empty() && !diagnosis.empty) out += "\n";
@@ -141,6 +138,12 @@ void write_finding(JsonWriter& json, const Model& model, const analyze::Study& s
 
 }  // namespace
 
+std::string_view nothing_text(const advise::Diagnosis& diagnosis) {
+  if (!diagnosis.healthy) return "No fix found";
+  // Findings about memory or recording may follow, so it must not say that there is nothing at all.
+  return diagnosis.findings.empty() ? "Nothing worth fixing" : "Nothing to speed up";
+}
+
 std::string place_text(int64_t start_ns, int64_t duration_ns) {
   if (duration_ns <= 1) return "at " + format_duration(start_ns);  // a moment
   return fmt::format("{} at {}", advise::short_time(duration_ns), format_duration(start_ns));
@@ -167,7 +170,7 @@ std::string short_diagnosis(const StudiedTrace& trace, const ShortOptions& optio
   const auto& diagnosis = trace.get<advise::diagnose>();
   const TextStyle& style = options.style;
   std::string out = painted(diagnosis.verdict.sentence(), kBold, style) + "\n";
-  if (diagnosis.healthy) out += lowered(nothing_text(diagnosis)) + ": " + diagnosis.why + "\n";
+  if (!diagnosis.why.empty()) out += lowered(std::string(nothing_text(diagnosis))) + ": " + diagnosis.why + "\n";
   size_t number = 0;
   for (const advise::Finding& finding : diagnosis.findings) {
     if (number == options.max_findings) break;
@@ -238,7 +241,9 @@ Result<Report> make_findings(const StudiedTrace& trace, const Arguments&) {
   if (study.recorded_steps != analyze::RecordedSteps::kAll) {
     report.facts.push_back(recorded_steps_fact(study.recorded_steps));
   }
-  if (diagnosis.healthy) report.facts.push_back({"why", nothing_text(diagnosis), Kind::kText, diagnosis.why});
+  if (!diagnosis.why.empty()) {
+    report.facts.push_back({"why", std::string(nothing_text(diagnosis)), Kind::kText, diagnosis.why});
+  }
   Table table = empty_findings({{"gain_likely_ns", "Likely", Kind::kDuration},
                                 {"try", "Try"},
                                 {"code", "Code"},

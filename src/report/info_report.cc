@@ -118,19 +118,25 @@ std::vector<Fact> facts_of(const Model& model, const analyze::TraceDescription& 
   };
 }
 
-Table devices_table(const std::vector<DeviceProperties>& devices) {
-  Table table{.name = "devices",
-              .title = "Devices",
-              .columns = {{"device", "Device", Kind::kNumber},
-                          {"name", "Name", Kind::kText},
-                          {"total_memory_bytes", "Memory", Kind::kBytes},
-                          {"compute_capability", "Compute", Kind::kText},
-                          {"multiprocessors", "SMs", Kind::kNumber},
-                          {"max_threads_per_multiprocessor", "Threads/SM", Kind::kNumber},
-                          {"registers_per_multiprocessor", "Registers/SM", Kind::kNumber},
-                          {"shared_memory_per_multiprocessor_bytes", "Shared/SM", Kind::kBytes},
-                          {"warp_size", "Warp", Kind::kNumber}}};
-  for (const DeviceProperties& device : devices) {
+// In the words of the device's maker. TPUs and others have none of these units.
+Table devices_table(const TraceInfo& info) {
+  const bool is_amd = info.accelerator == Accelerator::kHip;
+  const std::string unit = is_amd ? "CU" : "SM";
+  const bool is_nvidia = info.accelerator == Accelerator::kCuda || info.accelerator == Accelerator::kUnknown;
+  Table table{
+      .name = "devices",
+      .title = "Devices",
+      .columns = {{"device", "Device", Kind::kNumber},
+                  {"name", "Name", Kind::kText},
+                  {"total_memory_bytes", "Memory", Kind::kBytes},
+                  {"compute_capability", "Compute", Kind::kText},
+                  {"multiprocessors", unit + "s", Kind::kNumber},
+                  {"max_threads_per_multiprocessor", "Threads/" + unit, Kind::kNumber},
+                  {"registers_per_multiprocessor", "Registers/" + unit, Kind::kNumber},
+                  {"shared_memory_per_multiprocessor_bytes", (is_amd ? "LDS/" : "Shared/") + unit, Kind::kBytes},
+                  {"warp_size", is_amd ? "Wave" : "Warp", Kind::kNumber}}};
+  for (Column& column : table.columns) column.hide_if_empty = !is_nvidia && column.name != "device";
+  for (const DeviceProperties& device : info.devices) {
     const bool has_compute = device.compute_major != kNoNumber;
     table.add({cell_unless(device.id, kNoNumber), device.name, cell_unless(device.total_memory_bytes, kNoNumber),
                has_compute ? Cell{fmt::format("{}.{}", device.compute_major, device.compute_minor)} : Cell{},
@@ -280,11 +286,16 @@ Result<Report> make_info(const StudiedTrace& trace, const Arguments&) {
   const Model& model = trace.model();
   const auto& description = trace.get<analyze::describe_trace>();
   Report report{.facts = facts_of(model, description)};
-  report.tables = {devices_table(model.info.devices),         groups_table(model.info.distributed.groups),
-                   joined_table(model.info.joined),           events_table(description.events),
-                   spans_table(model, description.spans),     options_table(description.options),
-                   recorder_costs_table(model.info.recorder), recorder_losses_table(model.info.recorder),
-                   answers_table(description.answers),        losses_table(model.info, description.losses)};
+  report.tables = {devices_table(model.info),
+                   groups_table(model.info.distributed.groups),
+                   joined_table(model.info.joined),
+                   events_table(description.events),
+                   spans_table(model, description.spans),
+                   options_table(description.options),
+                   recorder_costs_table(model.info.recorder),
+                   recorder_losses_table(model.info.recorder),
+                   answers_table(description.answers),
+                   losses_table(model.info, description.losses)};
   for (Table& table : report.tables) table.hide_if_empty = true;
   if (model.info.has_order_only) {
     report.notes.push_back("an execution trace has no times: what stands as times is the order of the calls");

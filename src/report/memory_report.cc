@@ -142,7 +142,7 @@ Table copies_table(const analyze::CopyTable& copies, size_t limit) {
   for (size_t i = 0; i < shown; ++i) {
     const analyze::CopyRow& row = copies.rows[i];
     table.add({std::string(analyze::name_of(row.kind)), row.from, row.to, row.shape, row.asked_by, row.calls,
-               row.ping_pong_calls, row.bytes, row.device_ns});
+               row.ping_pong_calls, cell_unless(row.bytes, int64_t{0}), row.device_ns});
   }
   return table;
 }

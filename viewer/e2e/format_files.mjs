@@ -182,11 +182,11 @@ export function samples() {
   const folder = folders.find((each) => each && existsSync(each));
   if (!folder) return [];
   return [
-    { path: "tpu_v6e_inference.xplane.pb", format: "XPlane" },
-    { path: "jax_mi300_conv.xplane.pb", format: "XPlane" },
+    { path: "tpu_v6e_inference.xplane.pb", format: "XPlane", card: "xla:0" },
+    { path: "jax_mi300_conv.xplane.pb", format: "XPlane", card: "Overhead-bound" },
     { path: "nsys_h100_2gpu.sqlite", format: "Nsight Systems SQLite" },
     { path: "rocprofv3_mi350.json.gz", format: "rocprofv3 JSON" },
-    { path: "ascend_trace_view.json.gz", format: "Ascend JSON" },
+    { path: "ascend_trace_view.json.gz", format: "Ascend JSON", lane: "Stream 3", card: "CANN compiles operators" },
     { path: "kineto_mtia_inference.json.gz", format: "JSON" },
     { path: "kineto_mi300_qwen.json.gz", format: "JSON" },
     { path: "memory_snapshot_h200.pickle", format: "memory snapshot", isDump: true },

@@ -23,6 +23,7 @@ bool is_copy_op(std::string_view name) {
 
 struct Done {
   int64_t device_ns = 0;
+  int64_t bytes = 0;  // that memcpys moved
   bool to_device = false;
   bool to_host = false;
 };
@@ -43,6 +44,9 @@ class CopyCollector {
       if (copy_ == kNoString || host_.name[device.op[row]] != copy_) continue;
       Done& done = done_[device.op[row]];
       done.device_ns += device.duration_ns[row];
+      if (device.kind[row] == DeviceKind::kCopy && device.detail[row] != kNoRow) {
+        done.bytes += std::max<int64_t>(0, model_.copy_details.bytes[device.detail[row]]);
+      }
       const CopyDirection direction = model_.copy_kinds(row).direction;
       done.to_device = done.to_device || direction == CopyDirection::kHtoD;
       done.to_host = done.to_host || direction == CopyDirection::kDtoH;
@@ -91,6 +95,7 @@ class CopyCollector {
         row.kind = CopyKind::kLayout;
     } else {
       ++table_.without_shapes;
+      row.bytes = 2 * done.bytes;  // read and written
     }
     if (done.to_device) row.kind = CopyKind::kToDevice;
     if (done.to_host) row.kind = CopyKind::kToHost;

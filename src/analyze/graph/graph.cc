@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "analyze/device/device_work.h"
-#include "analyze/graph/graph_data.h"
 #include "analyze/graph/graph_device.h"
 #include "analyze/graph/graph_finish.h"
+#include "analyze/graph/graph_work.h"
 #include "analyze/host/host_calls.h"
 #include "base/check.h"
 #include "base/run_sort.h"
@@ -15,20 +16,41 @@ namespace firelane::analyze {
 
 namespace {
 
-constexpr int64_t kBlockingCallNs = 5'000;    // a blocking call that finds nothing to wait for
-constexpr int64_t kReturnNs = 3'000;          // from the end of the awaited work to the call's return
-constexpr int64_t kUnexplainedNs = 10'000;    // from here on a late start needs another reason
-constexpr int64_t kInferWithinNs = 15'000;    // such a reason ended this shortly before
-constexpr int64_t kSurelyWaitedNs = 200'000;  // no latency is this long
-constexpr int64_t kQueueCapacity = 1'000;     // launches ahead of the device; the driver blocks at about 1,024
+constexpr int64_t kBlockingCallNs = 5'000;  // a blocking call that finds nothing to wait for
+constexpr int64_t kReturnNs = 3'000;        // from the end of the awaited work to the call's return
+constexpr int64_t kQueueCapacity = 1'000;   // launches ahead of the device; the driver blocks at about 1,024
 constexpr int64_t kSlowLaunchNs = 50'000;
 constexpr int64_t kHandoffGapNs = 20'000;  // an idle thread that begins again was woken by another
+constexpr int64_t kDrainedNs = 50'000;     // a wait for a queue of tasks ends this shortly after the last of them
 
 struct Moment {
   int64_t time_ns;
   Row row;
-  enum class What : uint8_t { kBoundary, kLaunch, kWaitBegin, kWaitEnd, kQueueEnd } what;
+  enum class What : uint8_t { kBoundary, kLaunch, kWaitBegin, kWaitEnd, kQueueEnd, kHandedOver } what;
 };
+
+// A task that one thread gives to another.
+struct Handoff {
+  Row from = kNoRow;  // host slices
+  Row to = kNoRow;
+};
+
+// Of the flows, those from a thread to the one that works for it: torch_npu's queue in front of CANN.
+std::vector<Handoff> find_handoffs(const Model& model, const HostTime& host) {
+  std::vector<Handoff> found;
+  const StringId category = model.strings.find("async_task_queue");
+  if (category == kNoString) return found;
+  const auto chain_of = [&](Row row) { return host.chain_of_lane[static_cast<size_t>(model.host_slices.lane[row])]; };
+  for (size_t i = 0; i < model.flows.size(); ++i) {
+    const SliceRef from = model.flows.from[i], to = model.flows.to[i];
+    if (model.flows.category[i] != category || from.on_device || to.on_device) continue;
+    if (from.row == kNoRow || to.row == kNoRow || chain_of(from.row) == chain_of(to.row)) continue;
+    if (chain_of(from.row) == kNoRow || chain_of(to.row) == kNoRow) continue;
+    if (model.host_slices.start_ns[from.row] <= model.host_slices.start_ns[to.row]) found.push_back({from.row, to.row});
+  }
+  std::sort(found.begin(), found.end(), [](const Handoff& a, const Handoff& b) { return a.to < b.to; });
+  return found;
+}
 
 class Builder {
  public:
@@ -42,11 +64,12 @@ class Builder {
         kinds_(model),
         classes_(model),
         device_(device_facts(model)),
-        data_(data_order(model)) {
-    graph_.has_data = !data_.empty();
+        handoffs_(find_handoffs(model, host)),
+        work_(model, device_, graph_) {
     graph_.launch_latency_ns = device_.launch_latency_ns;
     graph_.stream_gap_ns = device_.stream_gap_ns;
     graph_.has_sync_records = model.sync_details.size() > 0;
+    graph_.has_handoffs = !handoffs_.empty();
   }
 
   Graph build() {
@@ -109,6 +132,12 @@ class Builder {
           moments.push_back({step.end_ns, kNoRow, Moment::What::kBoundary});
         }
       }
+    }
+    for (const Handoff& each : handoffs_) {
+      moments_[host_.chain_of_lane[static_cast<size_t>(model_.host_slices.lane[each.from])]].push_back(
+          {model_.host_slices.start_ns[each.from], each.from, Moment::What::kHandedOver});
+    }
+    for (std::vector<Moment>& moments : moments_) {
       std::stable_sort(moments.begin(), moments.end(),
                        [](const Moment& a, const Moment& b) { return a.time_ns < b.time_ns; });
     }
@@ -138,9 +167,6 @@ class Builder {
     graph_.chain_of_lane = host_.chain_of_lane;
     graph_.node_of_device.assign(model_.device_slices.size(), kNoNode);
     node_of_call_.assign(model_.host_slices.size(), kNoNode);
-    last_on_stream_.assign(model_.lanes.size(), kNoNode);
-    unknown_on_stream_.assign(model_.lanes.size(), kNoNode);
-    known_on_stream_.resize(model_.lanes.size());
     for (const Entry& entry : order) {
       const auto id = static_cast<NodeId>(graph_.nodes.size());
       if (entry.chain == kNoRow) {
@@ -155,9 +181,9 @@ class Builder {
       const Moment& moment = moments_[entry.chain][entry.index];
       graph_.nodes.push_back({.time_ns = entry.time_ns, .row = moment.row, .chain = entry.chain});
       what_.push_back(moment.what);
-      if (moment.what == Moment::What::kLaunch || moment.what == Moment::What::kWaitBegin) {
-        node_of_call_[moment.row] = id;
-      }
+      const bool is_begin = moment.what == Moment::What::kLaunch || moment.what == Moment::What::kWaitBegin ||
+                            moment.what == Moment::What::kHandedOver;
+      if (is_begin) node_of_call_[moment.row] = id;
       graph_.chain_nodes[entry.chain].push_back(id);
     }
     next_in_chain_.assign(moments_.size(), 0);
@@ -168,10 +194,7 @@ class Builder {
     return source.time_ns + (edge.from_end ? source.duration_ns : 0);
   }
 
-  struct Candidate {
-    GraphEdge edge;       // lag: what it usually is, at most what was seen
-    int64_t expected_ns;  // when the target could have started for this reason alone
-  };
+  using Candidate = EdgeCandidate;
 
   // Adds the candidates as edges; the latest explains the node's time to the ns.
   void add_edges(NodeId node, std::vector<Candidate>& candidates) {
@@ -211,12 +234,18 @@ class Builder {
     } else if (place > 0) {
       const NodeId before = chain[place - 1];
       const int64_t passed = self.time_ns - graph_.nodes[before].time_ns;
-      const bool woken = self.chain != 0 && passed > kHandoffGapNs && was_idle(self.chain, before, node);
-      const int64_t own = waits ? std::min(passed, kBlockingCallNs) : woken ? 0 : passed;
-      candidates.push_back(
-          {{.source = before, .kind = EdgeKind::kHost, .lag_ns = own}, graph_.nodes[before].time_ns + own});
+      // What the thread did itself is a node's first edge: cuts of host time look for it there.
+      candidates.push_back({{.source = before, .kind = EdgeKind::kHost}, 0});
+      const bool is_given = add_given_task(node, candidates) || add_drained_queue(node, before, candidates);
+      const bool woken = !is_given && self.chain != 0 && passed > kHandoffGapNs && was_idle(self.chain, before, node);
+      const int64_t own = waits      ? std::min(passed, kBlockingCallNs)
+                          : woken    ? 0
+                          : is_given ? passed - (self.chain == 0 ? drained_ns_ : idle_ns(self.chain, before, node))
+                                     : passed;
+      candidates[0].edge.lag_ns = own;
+      candidates[0].expected_ns = graph_.nodes[before].time_ns + own;
       if (woken) add_handoff(node, candidates);
-    } else if (self.chain != 0) {
+    } else if (self.chain != 0 && !add_given_task(node, candidates)) {
       add_handoff(node, candidates);
     }
     if (what_[node] == Moment::What::kWaitEnd) add_sync_edges(node, candidates);
@@ -228,7 +257,7 @@ class Builder {
   NodeId last_done(int64_t time_ns) const {
     NodeId last = kNoNode;
     int64_t last_ns = INT64_MIN;
-    for (const NodeId work : last_on_stream_) {
+    for (const NodeId work : work_.last_on_stream()) {
       if (work == kNoNode) continue;
       const int64_t ended = graph_.nodes[work].time_ns + graph_.nodes[work].duration_ns;
       if (ended > time_ns || ended <= last_ns) continue;
@@ -238,12 +267,47 @@ class Builder {
     return last;
   }
 
+  int64_t idle_ns(uint32_t chain, NodeId from, NodeId to) const {
+    const ActivityTimes times = host_.chains[chain].times_in(graph_.nodes[from].time_ns, graph_.nodes[to].time_ns);
+    return times[static_cast<size_t>(Activity::kUnrecorded)];
+  }
   bool was_idle(uint32_t chain, NodeId from, NodeId to) const {
-    const HostChain& host = host_.chains[chain];
-    const int64_t start = graph_.nodes[from].time_ns;
-    const int64_t end = graph_.nodes[to].time_ns;
-    const int64_t idle = host.times_in(start, end)[static_cast<size_t>(Activity::kUnrecorded)];
-    return idle * 2 > end - start;
+    return idle_ns(chain, from, to) * 2 > graph_.nodes[to].time_ns - graph_.nodes[from].time_ns;
+  }
+
+  // From the moment at which another thread gave over the task that this call is the first of. False: it is none.
+  bool add_given_task(NodeId node, std::vector<Candidate>& candidates) {
+    const GraphNode& self = graph_.nodes[node];
+    if (handoffs_.empty() || self.row == kNoRow || what_[node] == Moment::What::kWaitEnd) return false;
+    for (Row task = self.row; task != kNoRow; task = model_.host_slices.parent[task]) {
+      const auto found = std::lower_bound(handoffs_.begin(), handoffs_.end(), task,
+                                          [](const Handoff& each, Row row) { return each.to < row; });
+      if (found == handoffs_.end() || found->to != task) continue;
+      const NodeId source = std::exchange(node_of_call_[found->from], kNoNode);  // of several calls the first
+      if (source == kNoNode || source >= node) return false;
+      last_task_ = {node, model_.host_slices.end_ns(task)};
+      const int64_t given_ns = graph_.nodes[source].time_ns;
+      const int64_t lag = std::min(kHandoffGapNs, self.time_ns - given_ns);
+      candidates.push_back({{.source = source, .kind = EdgeKind::kHandoff, .lag_ns = lag}, given_ns + lag});
+      return true;
+    }
+    return false;
+  }
+
+  // A call that waits for the device waits for the tasks first that were given to another thread: it begins right after
+  // the last of them was done, in an operator that had begun before. False: it did not.
+  bool add_drained_queue(NodeId node, NodeId before, std::vector<Candidate>& candidates) {
+    const GraphNode& self = graph_.nodes[node];
+    if (last_task_.node == kNoNode || self.chain != 0 || what_[node] != Moment::What::kWaitBegin) return false;
+    const int64_t since_ns = self.time_ns - last_task_.end_ns;
+    const Row op = model_.host_slices.parent[self.row];
+    if (since_ns < 0 || since_ns > kDrainedNs || op == kNoRow) return false;
+    drained_ns_ = last_task_.end_ns - std::max(graph_.nodes[before].time_ns, model_.host_slices.start_ns[op]);
+    if (drained_ns_ <= 0) return false;
+    const int64_t lag = self.time_ns - graph_.nodes[last_task_.node].time_ns;
+    candidates.push_back(
+        {{.source = last_task_.node, .kind = EdgeKind::kHandoff, .lag_ns = lag}, graph_.nodes[node].time_ns});
+    return true;
   }
 
   void add_handoff(NodeId node, std::vector<Candidate>& candidates) {
@@ -255,7 +319,7 @@ class Builder {
 
   // The last work of a stream that this call can have waited for, or kNoNode.
   NodeId awaited_on(size_t lane, const GraphNode& end, int64_t call_start_ns) const {
-    NodeId work = last_on_stream_[lane];
+    NodeId work = work_.last_on_stream()[lane];
     while (work != kNoNode) {
       const int64_t launched = launch_start(model_, graph_.nodes[work].row);
       if (launched == kNoNumber || launched <= call_start_ns) break;
@@ -297,8 +361,8 @@ class Builder {
     }
     const bool all_streams = kind == CallKind::kDeviceSync || kind == CallKind::kFree;
     NodeId latest = kNoNode;
-    for (size_t lane = 0; lane < last_on_stream_.size(); ++lane) {
-      if (last_on_stream_[lane] == kNoNode) continue;
+    for (size_t lane = 0; lane < work_.last_on_stream().size(); ++lane) {
+      if (work_.last_on_stream()[lane] == kNoNode) continue;
       const NodeId work = awaited_on(lane, self, call_start);
       if (work == kNoNode) continue;
       if (all_streams) add(work);
@@ -311,7 +375,7 @@ class Builder {
 
   void add_queue_edge(NodeId node, std::vector<Candidate>& candidates) {
     NodeId latest = kNoNode;
-    for (const NodeId work : last_on_stream_) {
+    for (const NodeId work : work_.last_on_stream()) {
       if (work != kNoNode && (latest == kNoNode || work > latest)) latest = work;
     }
     if (latest == kNoNode || graph_.nodes[latest].time_ns <= model_.host_slices.start_ns[graph_.nodes[node].row])
@@ -322,7 +386,6 @@ class Builder {
 
   void add_device_edges(NodeId node) {
     const GraphNode& self = graph_.nodes[node];
-    const auto lane = static_cast<size_t>(model_.device_slices.lane[self.row]);
     std::vector<Candidate>& candidates = candidates_;
     candidates.clear();
     const Row launch = model_.device_slices.launch[self.row];
@@ -332,123 +395,10 @@ class Builder {
       candidates.push_back(
           {{.source = call, .kind = EdgeKind::kLaunch, .lag_ns = lag}, graph_.nodes[call].time_ns + lag});
     }
-    const bool waits_for_other = add_data_edges(node, candidates);
-    if (last_on_stream_[lane] != kNoNode) add_stream_edges(node, lane, candidates);
-    if (!waits_for_other) add_other_stream_edges(node, lane, candidates);
+    work_.add_edges(node, candidates);
     if (candidates.empty()) add_handoff(node, candidates);
     add_edges(node, candidates);
-    last_on_stream_[lane] = node;
-    if (!graph_.has_data) return;
-    if (data_.is_known(self.row)) {
-      known_on_stream_[lane].push_back(node);
-    } else {
-      unknown_on_stream_[lane] = node;
-      known_on_stream_[lane].clear();
-    }
-  }
-
-  // From work whose data this needs. Returns whether one of it is of another stream: then nothing has to be inferred.
-  bool add_data_edges(NodeId node, std::vector<Candidate>& candidates) {
-    const GraphNode& self = graph_.nodes[node];
-    bool is_other = false;
-    for (const auto& [work, needed] : data_.waits_of(self.row)) {
-      const NodeId source = graph_.node_of_device[needed];
-      if (source >= node) continue;
-      const int64_t ended = graph_.nodes[source].time_ns + graph_.nodes[source].duration_ns;
-      if (ended > self.time_ns) continue;  // they overlapped: it cannot have waited
-      const int64_t lag = std::min(graph_.stream_gap_ns, self.time_ns - ended);
-      candidates.push_back({{.source = source, .kind = EdgeKind::kData, .from_end = true, .lag_ns = lag}, ended + lag});
-      is_other = is_other || model_.device_slices.lane[needed] != model_.device_slices.lane[self.row];
-    }
-    return is_other;
-  }
-
-  void add_stream_edge(NodeId node, NodeId before, bool is_order_only, std::vector<Candidate>& candidates) const {
-    const GraphNode& self = graph_.nodes[node];
-    const int64_t ended = graph_.nodes[before].time_ns + graph_.nodes[before].duration_ns;
-    GraphEdge edge{.source = before, .kind = EdgeKind::kStream, .is_order_only = is_order_only};
-    if (ended <= self.time_ns) {
-      edge.from_end = true;
-      edge.lag_ns = std::min(graph_.stream_gap_ns, self.time_ns - ended);
-      candidates.push_back({edge, ended + edge.lag_ns});
-    } else {  // they overlap: only the order of their starts is known
-      candidates.push_back({edge, graph_.nodes[before].time_ns});
-    }
-  }
-
-  // The work before on the stream. With data this order may be given up, and what must not be stands for itself: work
-  // of the same call, and all that is before or behind work of which nothing is known.
-  void add_stream_edges(NodeId node, size_t lane, std::vector<Candidate>& candidates) const {
-    const Row row = graph_.nodes[node].row;
-    const NodeId before = last_on_stream_[lane];
-    if (!graph_.has_data) return add_stream_edge(node, before, false, candidates);
-    const bool is_known = data_.is_known(row);
-    std::vector<NodeId> kept;
-    if (!is_known) kept = known_on_stream_[lane];
-    if (unknown_on_stream_[lane] != kNoNode) kept.push_back(unknown_on_stream_[lane]);
-    for (const auto& [work, earlier] : data_.inside_of(row)) {
-      const NodeId source = graph_.node_of_device[earlier];
-      if (source < node) kept.push_back(source);
-    }
-    const bool is_kept = std::find(kept.begin(), kept.end(), before) != kept.end();
-    add_stream_edge(node, before, !is_kept, candidates);
-    for (const NodeId source : kept) {
-      if (source != before) add_stream_edge(node, source, false, candidates);
-    }
-  }
-
-  void add_other_stream_edges(NodeId node, size_t lane, std::vector<Candidate>& candidates) {
-    const GraphNode& self = graph_.nodes[node];
-    const auto add = [&](NodeId source) {
-      const int64_t ended = graph_.nodes[source].time_ns + graph_.nodes[source].duration_ns;
-      if (source >= node || ended > self.time_ns) return false;
-      const int64_t lag = std::min(graph_.stream_gap_ns, self.time_ns - ended);
-      candidates.push_back(
-          {{.source = source, .kind = EdgeKind::kOtherStream, .from_end = true, .lag_ns = lag}, ended + lag});
-      return true;
-    };
-    bool known = false;
-    for (auto wait = std::lower_bound(device_.stream_waits.begin(), device_.stream_waits.end(),
-                                      std::pair<Row, Row>{self.row, 0});
-         wait != device_.stream_waits.end() && wait->first == self.row; ++wait) {
-      known = add(graph_.node_of_device[wait->second]) || known;
-    }
-    if (known) return;
-    int64_t explained = INT64_MIN;
-    for (const Candidate& candidate : candidates) explained = std::max(explained, candidate.expected_ns);
-    if (explained == INT64_MIN || self.time_ns - explained < kUnexplainedNs) return;
-    NodeId cause = kNoNode;
-    int64_t cause_end = self.time_ns - kInferWithinNs;
-    for (size_t other = 0; other < last_on_stream_.size(); ++other) {
-      const NodeId work = last_on_stream_[other];
-      if (other == lane || work == kNoNode) continue;
-      const int64_t ended = graph_.nodes[work].time_ns + graph_.nodes[work].duration_ns;
-      if (ended > cause_end && ended <= self.time_ns) {
-        cause = work;
-        cause_end = ended;
-      }
-    }
-    if (cause == kNoNode && self.time_ns - explained >= kSurelyWaitedNs) {
-      add_running_edge(node, lane, candidates);
-    } else if (cause != kNoNode && add(cause)) {
-      ++graph_.inferred_waits;
-    }
-  }
-
-  // Queued long ago, and started while another stream worked: it waited for room, or for that stream, until then.
-  void add_running_edge(NodeId node, size_t lane, std::vector<Candidate>& candidates) {
-    const GraphNode& self = graph_.nodes[node];
-    NodeId running = kNoNode;
-    for (size_t other = 0; other < last_on_stream_.size(); ++other) {
-      const NodeId work = last_on_stream_[other];
-      if (other == lane || work == kNoNode) continue;
-      const int64_t ended = graph_.nodes[work].time_ns + graph_.nodes[work].duration_ns;
-      if (ended > self.time_ns && (running == kNoNode || work > running)) running = work;
-    }
-    if (running == kNoNode) return;
-    const int64_t lag = self.time_ns - graph_.nodes[running].time_ns;
-    candidates.push_back({{.source = running, .kind = EdgeKind::kOtherStream, .lag_ns = lag}, self.time_ns});
-    ++graph_.inferred_waits;
+    work_.passed(node);
   }
 
   const Model& model_;
@@ -460,14 +410,18 @@ class Builder {
   DeviceClasses classes_;
   DeviceFacts device_;
   Graph graph_;
+  std::vector<Handoff> handoffs_;  // by the task's slice
+  WorkEdges work_;
   std::vector<std::vector<Moment>> moments_;  // by chain
   std::vector<Moment::What> what_;            // by node
   std::vector<NodeId> node_of_call_;
-  DataOrder data_;
-  std::vector<NodeId> last_on_stream_;                // by lane
-  std::vector<NodeId> unknown_on_stream_;             // by lane, with data: the last work of which nothing is known
-  std::vector<std::vector<NodeId>> known_on_stream_;  // by lane, with data: the work behind it
   std::vector<size_t> next_in_chain_;
+  struct Task {
+    NodeId node = kNoNode;  // its first call
+    int64_t end_ns = 0;
+  };
+  Task last_task_;          // that another thread was given
+  int64_t drained_ns_ = 0;  // how long the call that was looked at last waited for it
   std::vector<Candidate> candidates_;
 };
 

@@ -11,7 +11,8 @@
 //   sync          from the end of device work to the return of the call that waits for it
 //   queue         from the start of device work to the return of a launch that found the queue full
 //   data          from work whose data is needed, on any stream: with an execution trace (graph_data.h)
-//   handoff       from the leading chain to a chain of another thread that begins to work
+//   handoff       from the leading chain to a chain of another thread that begins to work; where the trace has arrows
+//                 between them (Ascend's task queue), from the moment at which each task was given over
 // The lag of the edge that was binding takes up what the model cannot explain, so replaying
 // the graph unchanged gives the recorded times exactly (checked while building).
 #pragma once
@@ -39,8 +40,9 @@ inline constexpr NodeId kNoNode = UINT32_MAX;
 struct GraphEdge {
   NodeId source = kNoNode;
   EdgeKind kind = EdgeKind::kHost;
-  bool from_end = false;       // from the end of device work, not its start
-  bool is_order_only = false;  // stream: what both read and write is known, and neither needs the other
+  bool from_end = false;  // from the end of device work, not its start
+  // Stream, and recorded waits for another: what both read and write is known, and neither needs the other.
+  bool is_order_only = false;
   int64_t lag_ns = 0;
   int64_t recorder_ns = 0;  // of the lag: what recording itself is estimated to have added
   // Launch: of the lag, what the call took beyond the usual before the work was queued. Host: what the thread waited
@@ -104,6 +106,7 @@ struct Graph {
   bool has_data = false;            // an execution trace says which work needs whose data
   std::vector<NodeId> window_work;  // with data: all work launched inside of the window
   bool has_sync_records = false;
+  bool has_handoffs = false;  // the trace says which thread gave which task to another
 
   size_t edges_begin(NodeId node) const { return nodes[node].first_edge; }
   size_t edges_end(NodeId node) const { return node + 1 < nodes.size() ? nodes[node + 1].first_edge : edges.size(); }

@@ -3,6 +3,7 @@
 
 #include "analyze/graph/data_chain.h"
 #include "analyze/testing.h"
+#include "import/load.h"
 #include "model/assemble.h"
 #include "model/trace_builder.h"
 
@@ -152,6 +153,64 @@ TEST(GraphData, a_dependency_that_the_recorded_times_contradict_is_no_edge) {
       .kernel("c", {.start_us = 52, .end_us = 62, .correlation = 3});
   const Study s = study(joined(builder.build(), {"A", "B", "C"}, {{"B", "A"}}));
   EXPECT_EQ(replayed_us(s, {}), 71);
+}
+
+// Stream 7 runs a 20..50 and c 51..81. Stream 8 waits for an event behind c: b runs 82..102, and reads a alone.
+// Launched at 14 us, c also keeps the host: its step ends at 40 us.
+Model with_a_late_event() {
+  const auto op = [](const char* name, int ts, int id) {
+    return std::string(R"({"ph": "X", "cat": "cpu_op", "name": ")") + name + R"(", "pid": 1, "tid": 1, "ts": )" +
+           std::to_string(ts) + R"(, "dur": 4, "args": {"External id": )" + std::to_string(id) +
+           R"(, "Record function id": )" + std::to_string(id) + "}},";
+  };
+  const auto call = [](const char* name, int ts, int correlation) {
+    return std::string(R"({"ph": "X", "cat": "cuda_runtime", "name": ")") + name + R"(", "pid": 1, "tid": 1, "ts": )" +
+           std::to_string(ts) + R"(, "dur": 1, "args": {"correlation": )" + std::to_string(correlation) + "}},";
+  };
+  const auto kernel = [](const char* name, int ts, int end, int stream, int correlation) {
+    return std::string(R"({"ph": "X", "cat": "kernel", "name": ")") + name + R"(", "pid": 0, "tid": )" +
+           std::to_string(stream) + R"(, "ts": )" + std::to_string(ts) + R"(, "dur": )" + std::to_string(end - ts) +
+           R"(, "args": {"device": 0, "stream": )" + std::to_string(stream) + R"(, "correlation": )" +
+           std::to_string(correlation) + "}},";
+  };
+  const std::string text =
+      R"({"schemaVersion": 1, "traceEvents": [)" + op("A", 9, 1) + call("cudaLaunchKernel", 10, 1) + op("C", 14, 2) +
+      call("cudaLaunchKernel", 15, 2) + call("cudaEventRecord", 18, 3) + call("cudaStreamWaitEvent", 19, 4) +
+      op("B", 20, 3) + call("cudaLaunchKernel", 21, 5) + kernel("a", 20, 50, 7, 1) + kernel("c", 51, 81, 7, 2) +
+      kernel("b", 82, 102, 8, 5) +
+      R"({"ph": "X", "cat": "cuda_sync", "name": "Stream Wait Event", "pid": 0, "tid": 8, "ts": 19, "dur": 1,
+          "args": {"device": 0, "stream": 8, "correlation": 4, "wait_on_stream": 7,
+                   "wait_on_cuda_event_record_corr_id": 3}},
+         {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "pid": 1, "tid": 1, "ts": 0, "dur": 40}]})";
+  Result<Model> loaded = importer::load_trace_bytes(text, "late.json");
+  EXPECT_TRUE(loaded.ok());
+  return std::move(loaded).value();
+}
+
+TEST(GraphData, a_recorded_wait_that_is_longer_than_the_data_needs_was_not_seen_behind_the_data) {
+  const Model m = joined(with_a_late_event(), {"A", "C", "B"}, {{"B", "A"}});
+  const Study s = study(m);
+  const GraphEdge& edge = binding(s, work_named(m, "b"));
+  EXPECT_EQ(edge.kind, EdgeKind::kOtherStream);
+  EXPECT_EQ(s.graph.nodes[edge.source].row, work_named(m, "c"));
+  EXPECT_TRUE(edge.is_order_only);
+  EXPECT_EQ(replayed_us(s, {}), 102);
+  // Both read nothing of each other: b could follow a, 51..71, and c run beside it.
+  EXPECT_LT(replayed_us(s, {.data_order_only = true}), 75);
+}
+
+TEST(GraphData, a_recorded_wait_whose_data_is_needed_stays) {
+  const Model m = joined(with_a_late_event(), {"A", "C", "B"}, {{"C", "A"}, {"B", "C"}});
+  EXPECT_EQ(replayed_us(study(m), {.data_order_only = true}), 102);
+}
+
+TEST(GraphData, work_that_nothing_is_known_of_waits_for_all_that_was_recorded) {
+  // b is unknown: it stays behind c, and a, which c may leave behind, too.
+  const Model m = joined(with_a_late_event(), {"A", "C"}, {{"A", ""}});
+  const Study s = study(m);
+  EXPECT_FALSE(binding(s, work_named(m, "b")).is_order_only);
+  // c beside a from 25 us on, 30 us long; b behind both.
+  EXPECT_GE(replayed_us(s, {.data_order_only = true}), 55 + 20);
 }
 
 TEST(GraphData, random_dependencies_never_change_what_was_recorded) {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "analyze/device/device_work.h"
+#include "analyze/host/host_calls.h"
 #include "base/check.h"
 
 namespace firelane::analyze {
@@ -49,7 +50,7 @@ class Attribution {
     if (e == kNoRow) {
       add(start_ns, end_ns, IdleCause::kUnknown, kNoRow);
     } else {
-      by_edge(graph_.edges[e], is_from_other_stream(node, graph_.edges[e]), start_ns, end_ns);
+      by_edge(node, graph_.edges[e], start_ns, end_ns);
     }
     close_gap(start_ns, end_ns, node < graph_.nodes.size() ? graph_.nodes[node].row : kNoRow);
   }
@@ -60,9 +61,23 @@ class Attribution {
     return lanes[graph_.nodes[node].row] != lanes[graph_.nodes[edge.source].row];
   }
 
-  void by_edge(const GraphEdge& edge, bool is_from_other, int64_t start_ns, int64_t end_ns) {
+  // The call that queued the work, if it compiles it (Ascend) and was still doing so: several kernels follow each other
+  // as it has them ready.
+  NodeId compiling_call(NodeId node, int64_t end_ns) const {
+    const Row launch = model_.device_slices.launch[graph_.nodes[node].row];
+    if (launch == kNoRow || model_.host_slices.end_ns(launch) < end_ns) return kNoNode;
+    if (call_kind(model_.text(model_.host_slices.name[launch])) != CallKind::kLoading) return kNoNode;
+    const size_t e = graph_.edges_begin(node);  // where it has one, the edge of the launch is the first
+    const bool is_edge = e < graph_.edges_end(node) && graph_.edges[e].kind == EdgeKind::kLaunch;
+    return is_edge ? graph_.edges[e].source : kNoNode;
+  }
+
+  void by_edge(NodeId node, const GraphEdge& edge, int64_t start_ns, int64_t end_ns) {
     const bool is_long = end_ns - start_ns > kLongestGapNs;
-    if (is_from_other) return add(start_ns, end_ns, IdleCause::kOtherStream, kNoRow);
+    if (is_from_other_stream(node, edge)) return add(start_ns, end_ns, IdleCause::kOtherStream, kNoRow);
+    if (const NodeId call = compiling_call(node, end_ns); call != kNoNode) {
+      return host_late(graph_.nodes[call].chain, start_ns, end_ns);
+    }
     switch (edge.kind) {
       case EdgeKind::kLaunch: {
         const GraphNode& call = graph_.nodes[edge.source];
@@ -92,7 +107,9 @@ class Attribution {
     int64_t now = start_ns;
     for (size_t i = at; i < segments.size() && now < end_ns; ++i) {
       const int64_t until = std::min(end_ns, segments[i].end_ns);
-      add(now, until, cause_of(segments[i].activity), segments[i].slice);
+      // A thread that works off a queue and has nothing to do waits for the one that fills it.
+      const bool waits = graph_.has_handoffs && chain != 0 && segments[i].slice == kNoRow;
+      waits ? host_late(0, now, until) : add(now, until, cause_of(segments[i].activity), segments[i].slice);
       now = until;
     }
     add(now, end_ns, IdleCause::kUnknown, kNoRow);

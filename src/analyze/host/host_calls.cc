@@ -57,8 +57,9 @@ constexpr OwnName kOwnNames[] = {
     {"synMemset", CallKind::kLaunch},
     // MTIA.
     {"runFunction", CallKind::kLaunch},
-    // Ascend's ACL: operators, compiled when they are called for the first time.
+    // Ascend's ACL: operators that are compiled in the program, unless torch_npu uses those of the operator package.
     {"opCompile", CallKind::kLoading},
+    {"aclopCompile", CallKind::kLoading},
     {"aclnn", CallKind::kOther},
 };
 

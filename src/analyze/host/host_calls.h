@@ -18,7 +18,7 @@ enum class CallKind : uint8_t {
   kEventSync,   // waits for an event
   kAllocation,  // cudaMalloc, cudaHostAlloc
   kFree,        // cudaFree: waits for all streams
-  kLoading,     // loads or compiles code, once per kernel
+  kLoading,     // loads or compiles code, once per kernel; Ascend's also queues it
 };
 
 CallKind call_kind(std::string_view name);

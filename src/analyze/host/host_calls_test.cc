@@ -26,6 +26,7 @@ TEST(HostCalls, every_runtime_launches_and_copies_in_its_own_words) {
                            "AscendCL@aclrtMemcpy", "urEnqueueUSMMemcpy", "zeCommandListAppendMemoryCopy"})
     EXPECT_EQ(call_kind(name), CallKind::kCopy) << name;
   EXPECT_EQ(call_kind("AscendCL@opCompile"), CallKind::kLoading);
+  EXPECT_EQ(call_kind("AscendCL@aclopCompileAndExecuteV2"), CallKind::kLoading);
 }
 
 // Only CUDA and HIP are known to wait for all streams when memory is given back.

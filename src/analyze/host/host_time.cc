@@ -250,8 +250,13 @@ std::vector<LaneUse> count_use(const Model& model) {
       }
     }
   }
-  for (const Row launch : model.device_slices.launch) {
-    if (launch != kNoRow) ++use[static_cast<uint32_t>(slices.lane[launch])].launches;
+  // Where a thread of its own makes the calls (Ascend's task queue), the work is also that of whoever asked for it.
+  for (Row work = 0; work < model.device_slices.size(); ++work) {
+    const Row launch = model.device_slices.launch[work];
+    const Row op = model.device_slices.op[work];
+    if (launch == kNoRow) continue;
+    ++use[static_cast<uint32_t>(slices.lane[launch])].launches;
+    if (op != kNoRow && slices.lane[op] != slices.lane[launch]) ++use[static_cast<uint32_t>(slices.lane[op])].launches;
   }
   return use;
 }

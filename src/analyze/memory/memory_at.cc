@@ -77,7 +77,17 @@ class BinFiller {
 
 std::string device_label(const DeviceMemory& device) {
   if (device.device_type == 0) return "cpu";
-  const std::string type = device.device_type == 1 ? "cuda" : "device" + std::to_string(device.device_type);
+  // As torch.device() names them; numbers are those of c10::DeviceType.
+  struct TypeName {
+    int32_t type;
+    std::string_view name;
+  };
+  constexpr TypeName kNames[] = {{1, "cuda"}, {6, "hip"},  {9, "xla"},   {12, "xpu"},
+                                 {13, "mps"}, {15, "hpu"}, {19, "mtia"}, {20, "privateuseone"}};
+  std::string type = "device" + std::to_string(device.device_type);
+  for (const TypeName& each : kNames) {
+    if (each.type == device.device_type) type = each.name;
+  }
   return type + ":" + std::to_string(std::max(0, device.device));
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "analyze/common/median.h"
+#include "analyze/device/device_class.h"
 #include "analyze/device/device_work.h"
 #include "analyze/host/core_waits.h"
 #include "analyze/host/host_time.h"
@@ -133,7 +134,7 @@ std::vector<Span> find_spans(const Model& model) {
 // What the events show, independent of what the recording claims.
 struct Holdings {
   bool ops, python, device_work, linked, shapes, flops, memory, op_stacks, modules, syncs, steps, occupancy, comm,
-      times, data;
+      comm_kernels, times, data;
 };
 
 // Slices of nn.Modules, as our recorder writes them, are of the kind of Python functions.
@@ -141,6 +142,15 @@ int64_t count_module_slices(const Model& model) {
   const StringId category = model.strings.find("module");
   if (category == kNoString) return 0;
   return std::count(model.host_slices.category.begin(), model.host_slices.category.end(), category);
+}
+
+bool has_communication(const Model& model) {
+  DeviceClasses classes(model);
+  for (Row row = 0; row < model.device_slices.size(); ++row) {
+    if (!is_device_work(model.device_slices.kind[row])) continue;
+    if (classes.of(row) == DeviceClass::kCommunication) return true;
+  }
+  return false;
 }
 
 Holdings look_for(const Model& model, const EventCounts& events) {
@@ -162,6 +172,7 @@ Holdings look_for(const Model& model, const EventCounts& events) {
       .steps = model.steps.size() > 0,
       .occupancy = std::any_of(occupancy.begin(), occupancy.end(), [](float percent) { return percent >= 0; }),
       .comm = model.comm_details.size() > 0,
+      .comm_kernels = has_communication(model),
       .times = !model.info.has_order_only,
       .data = model.data_dependencies.size() > 0,
   };
@@ -292,7 +303,8 @@ std::vector<Answer> find_answers(const Holdings& has, Front front) {
       {"waits of streams for each other", has.syncs, "no cuda_sync events",
        by_torch ? "record with experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True)"
                 : with(RecordOption::kCudaSync)},
-      {"collective communication", has.comm, "no collectives",
+      {"collective communication", has.comm,
+       has.comm_kernels ? "times of its kernels only: no sizes, no process groups" : "no collectives",
        "record a distributed run, with " + std::string(flag_of(front, RecordOption::kShapes)) +
            " for sizes and groups"},
       {"which operator needs whose data", has.data, "no execution trace",
@@ -324,14 +336,19 @@ namespace {
 
 std::vector<RecordingOption> options_of(const Model& model, const Holdings& has) {
   if (!records_as_torch(model.info.origin)) return {};  // other tools have options of their own
-  return {
+  // What other devices record of waits has no switch.
+  const bool is_cuda = model.info.accelerator == Accelerator::kCuda || model.info.accelerator == Accelerator::kUnknown;
+  std::vector<RecordingOption> options = {
       {"record_shapes", switch_state(model, "record_shapes", has.shapes)},
       {"profile_memory", switch_state(model, "profile_memory", has.memory)},
       {"with_stack", switch_state(model, "with_stack", has.python)},
       {"with_flops", switch_state(model, "with_flops", has.flops)},
       {"with_modules", switch_state(model, "with_modules", has.modules)},
-      {"enable_cuda_sync_events", switch_state(model, "enable_cuda_sync_events", has.syncs)},
   };
+  if (is_cuda) {
+    options.push_back({"enable_cuda_sync_events", switch_state(model, "enable_cuda_sync_events", has.syncs)});
+  }
+  return options;
 }
 
 }  // namespace

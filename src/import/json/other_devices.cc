@@ -66,6 +66,7 @@ class Settler {
 
   void run() {
     read_names();
+    join_threads();
     for (RawPart& part : raw_.parts) {
       find_accelerator(part.accelerator);
       pool_ = &raw_.pools[part.pool];
@@ -103,6 +104,33 @@ class Settler {
       if (kind == ProcessKind::kProgram) continue;
       any_special_ = true;
       special_[key] = {kind, device_index(process.labels)};
+    }
+  }
+
+  // Ascend's exporter puts the calls of CANN into a process of their own, on threads with the numbers of the program's:
+  // they are the same threads, and what called CANN is what is open in them.
+  void join_threads() {
+    const ProcessKey* program = nullptr;
+    const ProcessKey* calls = nullptr;
+    for (const auto& [key, process] : processes_) {
+      const ProcessKey*& named = process.name == "Python" ? program : calls;
+      if (process.name != "Python" && process.name != "CANN") continue;
+      if (named != nullptr) return;  // whose calls they are is not known
+      named = &key;
+    }
+    if (program == nullptr || calls == nullptr || !program->second.empty()) return;
+    for (RawPart& part : raw_.parts) {
+      const RawPool& pool = raw_.pools[part.pool];
+      std::erase_if(part.lane_names, [&](const RawLaneName& row) {
+        const bool is_of_process = row.what == LaneNameKind::kProcessName || row.what == LaneNameKind::kProcessLabels ||
+                                   row.what == LaneNameKind::kProcessSortIndex;
+        return is_of_process && key_of(pool, pool.lanes[static_cast<uint32_t>(row.lane)].pid) == *calls;
+      });
+    }
+    for (RawPool& pool : raw_.pools) {
+      for (RawPool::Lane& lane : pool.lanes) {
+        if (key_of(pool, lane.pid) == *calls) lane.pid = {.number = program->first};
+      }
     }
   }
 

@@ -60,6 +60,66 @@ TEST(OtherDevices, mtia_names_tell_kernels_copies_and_waits) {
   EXPECT_EQ(m.info.accelerator, Accelerator::kMtia);
 }
 
+std::string_view launch_of(const Model& m, Row work) {
+  return m.device_slices.launch[work] == kNoRow ? "" : m.text(m.host_slices.name[m.device_slices.launch[work]]);
+}
+std::string_view op_of(const Model& m, Row work) {
+  return m.device_slices.op[work] == kNoRow ? "" : m.text(m.host_slices.name[m.device_slices.op[work]]);
+}
+
+TEST(OtherDevices, intel_kernels_have_launches_queues_and_operators) {
+  const Model m = load_text(R"({"schemaVersion": 1, "deviceProperties": [], "traceEvents": [
+    {"ph": "M", "name": "process_labels", "pid": 0, "tid": 0, "args": {"labels": "XPU 0"}},
+    {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 10, "dur": 9, "args": {"External id": 4}},
+    {"ph": "X", "cat": "xpu_runtime", "name": "urEnqueueKernelLaunch", "pid": 1, "tid": 1, "ts": 11, "dur": 2, "args": {"correlation": 9, "External id": 4}},
+    {"ph": "X", "cat": "xpu_driver", "name": "zeCommandListAppendLaunchKernel", "pid": 1, "tid": 1, "ts": 11.5, "dur": 1, "args": {"correlation": 10}},
+    {"ph": "X", "cat": "kernel", "name": "gemm_kernel", "pid": 0, "tid": 3, "ts": 15, "dur": 4, "args": {"sycl queue": 2, "l0 queue": 7, "correlation": 9, "External id": 4}},
+    {"ph": "X", "cat": "xpu_runtime", "name": "urEnqueueUSMMemcpy", "pid": 1, "tid": 1, "ts": 14, "dur": 1, "args": {"correlation": 11}},
+    {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy M2D", "pid": 0, "tid": 3, "ts": 20, "dur": 1, "args": {"correlation": 11, "bytes": 64}},
+    {"ph": "X", "cat": "collective_comm", "name": "allreduce", "pid": 0, "tid": 4, "ts": 22, "dur": 3, "args": {}},
+    {"ph": "X", "cat": "xpu_scope_profiler", "name": "counters", "pid": 1, "tid": 8, "ts": 12, "dur": 5}]})");
+  EXPECT_EQ(m.info.accelerator, Accelerator::kXpu);
+  ASSERT_EQ(m.device_slices.size(), 3u);
+  EXPECT_EQ(count(m, DeviceKind::kKernel), 1);
+  EXPECT_EQ(count(m, DeviceKind::kCopy), 1);
+  EXPECT_EQ(count(m, DeviceKind::kCollective), 1);
+  for (Row row = 0; row < m.device_slices.size(); ++row) {
+    if (m.device_slices.kind[row] == DeviceKind::kCollective) continue;
+    const bool is_kernel = m.device_slices.kind[row] == DeviceKind::kKernel;
+    EXPECT_EQ(launch_of(m, row), is_kernel ? "urEnqueueKernelLaunch" : "urEnqueueUSMMemcpy");
+    if (is_kernel) EXPECT_EQ(op_of(m, row), "aten::mm");
+  }
+  EXPECT_EQ(m.losses[Stat::kDeviceNotUnderstood], 0u);
+}
+
+TEST(OtherDevices, gaudi_ops_are_calls_on_threads_and_work_on_the_device) {
+  const Model m = load_text(R"({"schemaVersion": 1, "traceEvents": [
+    {"ph": "M", "name": "process_labels", "pid": 5, "tid": 0, "args": {"labels": "HPU 0"}},
+    {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 10, "dur": 9, "args": {"External id": 4}},
+    {"ph": "X", "cat": "hpu_op", "name": "synLaunchWithExternalEvents", "pid": 1, "tid": 1, "ts": 12, "dur": 2, "args": {"correlation": 3}},
+    {"ph": "X", "cat": "hpu_op", "name": "gemm_node", "pid": 5, "tid": 2, "ts": 16, "dur": 6, "args": {"correlation": 3}}]})");
+  EXPECT_EQ(m.info.accelerator, Accelerator::kHpu);
+  ASSERT_EQ(m.device_slices.size(), 1u);
+  EXPECT_EQ(m.device_slices.kind[0], DeviceKind::kKernel);
+  EXPECT_EQ(m.device_slices.stream[0], 2);
+  EXPECT_EQ(launch_of(m, 0), "synLaunchWithExternalEvents");
+  EXPECT_EQ(op_of(m, 0), "aten::mm");
+}
+
+TEST(OtherDevices, another_backend_of_pytorch_is_linked_by_its_correlation_ids) {
+  const Model m = load_text(R"({"schemaVersion": 1, "traceEvents": [
+    {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 10, "dur": 9, "args": {"External id": 4}},
+    {"ph": "X", "cat": "privateuse1_runtime", "name": "fooLaunch", "pid": 1, "tid": 1, "ts": 12, "dur": 2, "args": {"correlation": 3}},
+    {"ph": "X", "cat": "privateuse1_kernel", "name": "k", "pid": 0, "tid": 2, "ts": 16, "dur": 6, "args": {"device": 0, "stream": 2, "correlation": 3}},
+    {"ph": "X", "cat": "privateuse1_memset", "name": "s", "pid": 0, "tid": 2, "ts": 30, "dur": 6, "args": {"device": 0, "stream": 2, "bytes": 8}}]})");
+  EXPECT_EQ(m.info.accelerator, Accelerator::kPrivateUse1);
+  ASSERT_EQ(m.device_slices.size(), 2u);
+  EXPECT_EQ(launch_of(m, 0), "fooLaunch");
+  EXPECT_EQ(op_of(m, 0), "aten::mm");
+  EXPECT_EQ(m.device_slices.kind[1], DeviceKind::kSet);
+  EXPECT_EQ(m.device_slices.stream[1], 2);
+}
+
 TEST(OtherDevices, categories_of_other_backends_say_what_they_are) {
   EXPECT_EQ(category_of("privateuse1_kernel").device, DeviceKind::kKernel);
   EXPECT_EQ(category_of("privateuse1_kernel").accelerator, Accelerator::kPrivateUse1);

@@ -162,6 +162,85 @@ TEST(Nsight, a_synchronization_is_on_the_device_of_its_context) {
   }
 }
 
+// What schemas between the first and the last differ in: the table of versions, whole graphs as one row or their nodes,
+// names of ranges in the row or in StringIds, ranges that end in another thread.
+TEST(Nsight, graphs_copies_memsets_and_ranges_of_schemas_in_between) {
+  const std::string thread = thread_id(10, 11), other = thread_id(10, 12), pid = thread_id(10, 0);
+  for (const std::string version : {"3.4.2", "3.11.0", "3.18.1", "3.25.0"}) {
+    const Model m = load_bytes(make_database(
+        "CREATE TABLE META_DATA_EXPORT(name TEXT, value TEXT);"
+        "INSERT INTO META_DATA_EXPORT VALUES('EXPORT_SCHEMA_VERSION', '" +
+        version +
+        "');"
+        "CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT);"
+        "INSERT INTO StringIds VALUES(1, 'gemm'),(2, 'cudaGraphLaunch_v10000'),(3, 'cudaMemcpyAsync_v3020'),"
+        "(4, 'cudaMemsetAsync_v3020'),(5, 'iteration 3'),(6, 'cudaEventRecord_v3020'),(7, 'cudaStreamWaitEvent');"
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER,"
+        " streamId INTEGER, correlationId INTEGER, globalPid INTEGER, demangledName INTEGER, graphNodeId INTEGER,"
+        " graphId INTEGER, registersPerThread INTEGER, staticSharedMemory INTEGER, dynamicSharedMemory INTEGER);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(100,200,0,1,7,1," +
+        pid + ",1,71,5,32,1024,2048),(210,260,0,1,7,1," + pid +
+        ",1,72,5,32,0,0);"
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE(start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER,"
+        " streamId INTEGER, correlationId INTEGER, globalPid INTEGER, graphId INTEGER);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES(300,400,0,1,7,2," +
+        pid +
+        ",6);"
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY(start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER,"
+        " streamId INTEGER, correlationId INTEGER, globalPid INTEGER, bytes INTEGER, copyKind INTEGER,"
+        " srcKind INTEGER, dstKind INTEGER, srcDeviceId INTEGER, dstDeviceId INTEGER);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES(410,420,0,1,8,3," +
+        pid + ",4096,1,1,2,NULL,NULL),(430,440,0,1,8,4," + pid +
+        ",512,10,2,2,0,1);"
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET(start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER,"
+        " streamId INTEGER, correlationId INTEGER, globalPid INTEGER, bytes INTEGER, memKind INTEGER);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES(450,455,0,1,7,5," +
+        pid +
+        ",64,2);"
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_CUDA_EVENT(globalPid INTEGER, eventSyncId INTEGER, streamId INTEGER,"
+        " correlationId INTEGER);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_CUDA_EVENT VALUES(" +
+        pid +
+        ",77,7,6);"
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION(start INTEGER, end INTEGER, deviceId INTEGER, contextId "
+        "INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, syncType INTEGER, eventId INTEGER,"
+        " eventSyncId INTEGER);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION VALUES(460,461,0,1,8,7," +
+        pid +
+        ",2,9,77);"
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER,"
+        " nameId INTEGER);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES(50,60," +
+        thread + ",1,2),(62,64," + thread + ",2,2),(66,68," + thread + ",3,3),(69,70," + thread + ",4,3),(71,72," +
+        thread + ",5,4),(73,74," + thread + ",6,6),(75,76," + thread +
+        ",7,7);"
+        "CREATE TABLE NVTX_EVENTS(start INTEGER, end INTEGER, eventType INTEGER, globalTid INTEGER, endGlobalTid "
+        "INTEGER, text TEXT, textId INTEGER, domainId INTEGER);"
+        "INSERT INTO NVTX_EVENTS VALUES(10,500,59," +
+        thread + ",NULL,NULL,5,0),(20,90,60," + thread + "," + other + ",'loading',NULL,0);"));
+    EXPECT_EQ(m.info.format, "Nsight Systems SQLite, schema " + version);
+    std::vector<int64_t> graphs;
+    for (Row row = 0; row < m.device_slices.size(); ++row) {
+      if (m.device_slices.kind[row] == DeviceKind::kSync) continue;
+      EXPECT_NE(m.device_slices.launch[row], kNoRow) << m.text(m.device_slices.name[row]);
+      if (m.device_slices.kind[row] == DeviceKind::kKernel)
+        graphs.push_back(m.kernel_details.graph_id[m.device_slices.detail[row]]);
+    }
+    EXPECT_EQ(graphs, (std::vector<int64_t>{5, 5, 6}));
+    EXPECT_EQ(m.kernel_details.shared_memory_bytes[m.device_slices.detail[0]], 3072);
+    ASSERT_EQ(m.copy_details.size(), 3u);
+    EXPECT_EQ(m.copy_details.direction[0], CopyDirection::kHtoD);
+    EXPECT_EQ(m.copy_details.source_memory[0], MemoryKind::kPinned);
+    EXPECT_EQ(m.copy_details.direction[1], CopyDirection::kPtoP);
+    EXPECT_EQ(m.copy_details.target_device[1], 1);
+    ASSERT_EQ(m.sync_details.size(), 1u);
+    EXPECT_EQ(m.sync_details.wait_on_stream[0], 7);
+    EXPECT_EQ(m.steps.number, std::vector<int64_t>{3}) << "its name is in StringIds";
+    EXPECT_NE(m.strings.find("loading"), kNoString);
+    EXPECT_EQ(m.losses[Stat::kNameMissing], 0u);
+  }
+}
+
 TEST(Nsight, missing_tables_and_columns_are_said) {
   const Model m = load_bytes(two_processes());
   EXPECT_GT(m.losses[Stat::kTableMissing], 0u);   // no copies, no memsets, no GPUs

@@ -46,7 +46,7 @@ function OverviewPane(props: PaneProps): JSX.Element {
                 pane="ops"
                 empty={
                   found.deviceBusy.length > 0
-                    ? "No device work can be attributed to an operator: graphs and compiled programs hide it. See the kernels."
+                    ? "No device work belongs to an operator of this trace. See the kernels."
                     : "No operators in this trace."
                 }
               />
@@ -80,7 +80,13 @@ function Findings(props: { trace: TraceClient; diagnosis: Diagnosis; isJudged: b
           <p>{capitalize(diagnosis.why)}.</p>
         </div>
       )}
-      {!diagnosis.healthy && diagnosis.findings.length === 0 && props.isJudged && (
+      {!diagnosis.healthy && diagnosis.why !== "" && (
+        <div class="card">
+          <h2>No fix found</h2>
+          <p>{capitalize(diagnosis.why)}.</p>
+        </div>
+      )}
+      {!diagnosis.healthy && diagnosis.why === "" && diagnosis.findings.length === 0 && props.isJudged && (
         <div class="card">
           <h2>Not enough data</h2>
           <p>This trace has too little in it to analyze. Record a few steps of the program, with operators and device:</p>

@@ -1,26 +1,30 @@
 #!/usr/bin/env python3
 """What Spark adds to the native map, on one machine: `firelane.spark` and `firelane ranks` on one folder, in turns.
 
-    python bench/spark_overhead.py FOLDER FIRELANE [RUNS]
+    python bench/spark_overhead.py FOLDER|TRACE.json.gz FIRELANE [RUNS]
 
-Prints one JSON line: the seconds of each, and the CPU seconds of all its processes, best of RUNS. The session is up and
+Of a trace 64 links to it are made, which say by their names of which rank they are. Prints one JSON line: the seconds
+of each, the CPU seconds of all its processes, best of RUNS, and the median of the ratios. The session is up and
 has mapped the folder once before the clock starts, as on a cluster, where one session serves many jobs; starting it (a
 JVM, Python workers) is a figure of its own. bench/ranks.py runs this in an environment that has pyspark.
 """
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+FILES = 64
 
 
 def firelane_spark() -> Any:
@@ -60,8 +64,24 @@ def timed(run: Callable[[], bytes]) -> tuple[float, float, bytes]:
     return time.perf_counter() - begun, cpu_seconds() - cpu_begun, answer
 
 
+def link_ranks(trace: Path, folder: Path) -> None:
+    first = folder / "rank0.json"
+    first.write_bytes(gzip.decompress(trace.read_bytes()))
+    for rank in range(1, FILES):
+        os.link(first, folder / f"rank{rank}.json")
+
+
 def main() -> None:
-    folder, firelane = sys.argv[1:3]
+    if Path(sys.argv[1]).is_dir():
+        compare(sys.argv[1])
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        link_ranks(Path(sys.argv[1]), Path(folder))
+        compare(folder)
+
+
+def compare(folder: str) -> None:
+    firelane = sys.argv[2]
     runs = int(sys.argv[3]) if len(sys.argv) > 3 else 5
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
@@ -88,9 +108,12 @@ def main() -> None:
         assert spark_answer == native_answer, "Spark's answer is not that of one machine"
         times.append((spark_s, native_s, spark_cpu, native_cpu))
     spark.stop()
+    sizes = [each.stat().st_size for each in Path(folder).iterdir()]
     print(
         json.dumps(
             {
+                "files": len(sizes),
+                "largest_bytes": max(sizes),
                 "first_s": started,
                 "spark_s": min(each[0] for each in times),
                 "native_s": min(each[1] for each in times),

@@ -79,14 +79,14 @@ void promise_sorting_once(const Context& context, std::vector<Row> calls, Findin
   calls = long_calls(context, std::move(calls));
   const SameData same = is_same_data(context, calls);
   if (same == SameData::kNo) return;
-  constexpr double kKeepLow = 0.1;
+  constexpr double kKeepAtWorst = 0.1;
   Evidence evidence(context);
   for (const Row call : calls) {
     const Row op = outermost_op(context.model, call);
     if (context.has_device_work) {
-      evidence.add_host(op, kKeepLow);
+      evidence.add_host(op, kKeepAtWorst);
     } else {
-      evidence.add_call(op, kKeepLow, 0);
+      evidence.add_call(op, kKeepAtWorst, 0);
     }
     evidence.add_way_to(op);
   }

@@ -152,15 +152,6 @@ bool has_communication(const Model& model) {
   return false;
 }
 
-bool has_communication(const Model& model) {
-  DeviceClasses classes(model);
-  for (Row row = 0; row < model.device_slices.size(); ++row) {
-    if (!is_device_work(model.device_slices.kind[row])) continue;
-    if (classes.of(row) == DeviceClass::kCommunication) return true;
-  }
-  return false;
-}
-
 Holdings look_for(const Model& model, const EventCounts& events) {
   const int64_t module_slices = count_module_slices(model);
   const OpDetails& ops = model.op_details;

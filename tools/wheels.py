@@ -29,7 +29,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "wheels"
 TORCH = [f"2.{minor}" for minor in range(6, 16)]
-PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
+PYTHONS = ["3.10", "3.11", "3.12", "3.13", "3.14"]
 LIMIT_BYTES = 25 << 20
 
 # The package's own builder, without the package, whose compiled parts are not there yet.

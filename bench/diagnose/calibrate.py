@@ -22,7 +22,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-WEIGHT_OF_ALL, LEAST, MOST_BELOW, MOST_ABOVE = 6, 0.25, 0.8, 1.6  # as in proofs.cc
+WEIGHT_OF_ALL = 6  # this and the ends of each side: as in proofs.cc
+BELOW, ABOVE = (0.35, 0.8), (0.6, 1.6)
 NAMED = 0.5
 LEFT_OUT = ("held out", "sealed")
 SIDE = 0.97  # of each side, so that nine of ten programs that were left out lie in between
@@ -81,9 +82,9 @@ def of_all(errors: Errors, without: str = "") -> float:
     return quantile([e for of_rule in errors.values() for program, e in of_rule.items() if program != without])
 
 
-def shrunk(own: list[float], all_errors: float, most: float) -> float:
+def shrunk(own: list[float], all_errors: float, ends: tuple[float, float]) -> float:
     total = len(own) * quantile(own) + WEIGHT_OF_ALL * all_errors
-    return min(most, max(LEAST, total / (len(own) + WEIGHT_OF_ALL)))
+    return min(ends[1], max(ends[0], total / (len(own) + WEIGHT_OF_ALL)))
 
 
 def main() -> None:
@@ -113,8 +114,8 @@ def main() -> None:
     inside = 0
     for (rule, program), seen in programs.items():
         rest = [[e for name, e in side[rule].items() if name != program] for side in (below, above)]
-        low = shrunk(rest[0], of_all(below, program), MOST_BELOW)
-        high = shrunk(rest[1], of_all(above, program), MOST_ABOVE)
+        low = shrunk(rest[0], of_all(below, program), BELOW)
+        high = shrunk(rest[1], of_all(above, program), ABOVE)
         for case in seen:
             least, most = (1 - low) * case.likely - case.noise / 2, (1 + high) * case.likely + case.noise / 2
             inside += case.likely > 0 and least <= case.true <= most

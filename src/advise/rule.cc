@@ -18,6 +18,7 @@ const std::vector<Rule>& all_rules() {
              slow_steps_rules,
              compile_rules,
              settings_rules,
+             anomaly_rules,
              one_time_rules,
              npu_rules,
              kernels_rules,

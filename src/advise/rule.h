@@ -39,6 +39,7 @@ std::vector<Rule> optimizers_rules();  // optimizers that step one after the oth
 std::vector<Rule> slow_steps_rules();  // steps that stand out, and what coincides
 std::vector<Rule> compile_rules();     // what torch.compile says about itself
 std::vector<Rule> settings_rules();    // threads, other processes, switches
+std::vector<Rule> anomaly_rules();     // autograd checks every node for NaN
 std::vector<Rule> one_time_rules();    // loading, compiling, first calls, first memory
 std::vector<Rule> npu_rules();         // Ascend: operators that CANN compiles
 

@@ -1,0 +1,135 @@
+// Anomaly detection left on: autograd then looks for NaN after every node, and keeps a stack for every forward
+// operator.
+//
+// The engine's checks stand in the trace: aten::isnan, aten::_is_any_true and a read of the answer, called by the node
+// itself. The stacks do not: making one is a part of the operator whose node it belongs to. So the checks are taken out
+// altogether, and of operators that make nodes as much as stacks took in programs that were measured with and without.
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "advise/evidence.h"
+#include "advise/rule.h"
+#include "advise/text.h"
+#include "base/text.h"
+
+namespace firelane::advise {
+
+namespace {
+
+constexpr std::string_view kNode = "autograd::engine::evaluate_function: ";
+
+// What making the stack of one node takes, at worst and at best for the gain: Python's frames, deep or shallow.
+constexpr int64_t kLeastStackNs = 20'000;
+constexpr int64_t kMostStackNs = 150'000;
+constexpr double kLeastKept = 0.1;  // of an operator: it is still called
+
+bool is_check(std::string_view name) {
+  return name == "aten::isnan" || name == "aten::_is_any_true" || name == "aten::item";
+}
+
+// The checks that nodes of the judged steps called, in order; empty where fewer than half of the nodes did.
+std::vector<Row> checks(const Context& context) {
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  std::vector<Row> found;
+  int64_t nodes = 0;
+  int64_t checked = 0;
+  Row last = kNoRow;  // the node of the last check
+  for (Row row = 0; row < host.size(); ++row) {
+    if (host.kind[row] != HostKind::kOp || !context.in_window(host.start_ns[row])) continue;
+    const std::string_view name = model.text(host.name[row]);
+    if (name.starts_with(kNode)) ++nodes;
+    const Row parent = host.parent[row];
+    if (!is_check(name) || parent == kNoRow || !model.text(host.name[parent]).starts_with(kNode)) continue;
+    found.push_back(row);
+    if (name == "aten::isnan" && parent != last) {
+      ++checked;
+      last = parent;
+    }
+  }
+  return 2 * checked >= std::max<int64_t>(nodes, 1) ? found : std::vector<Row>();
+}
+
+// Nodes that an operator makes: the sequence numbers that it and those inside of it have.
+int64_t nodes_made(const Model& model, Row op) {
+  const HostSlices& host = model.host_slices;
+  int64_t first = kNoNumber;
+  int64_t last = kNoNumber;
+  for (Row row = op; row < host.size() && host.lane[row] == host.lane[op] && host.start_ns[row] < host.end_ns(op);
+       ++row) {
+    const Row detail = host.kind[row] == HostKind::kOp ? model.op_detail(row) : kNoRow;
+    const int64_t number = detail == kNoRow ? kNoNumber : model.op_details.sequence_number[detail];
+    if (number < 0) continue;
+    first = first == kNoNumber ? number : std::min(first, number);
+    last = std::max(last, number);
+  }
+  return first == kNoNumber ? 0 : last - first + 1;
+}
+
+std::vector<Finding> find_anomaly_detection(const Context& context) {
+  const std::vector<Row> found = checks(context);
+  if (found.empty()) return {};
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  Evidence evidence(context);
+  for (const Row row : found) {
+    evidence.add_call(row, 0, 0);
+    evidence.add_way_to(row);
+  }
+  // Their kernels, and the waits for them, begin inside of a check.
+  const auto in_check = [&](Row op) {
+    while (op != kNoRow && !std::binary_search(found.begin(), found.end(), op)) op = host.parent[op];
+    return op != kNoRow;
+  };
+  for (Row row = 0; row < model.device_slices.size(); ++row) {
+    if (model.device_slices.op[row] != kNoRow && in_check(model.device_slices.op[row])) evidence.add_device(row, 0, 0);
+  }
+  for (Row row = 0; row < host.size(); ++row) {
+    const bool waits = is_call(host.kind[row]) && contains(model.text(host.name[row]), "Synchronize");
+    if (waits && in_check(host.parent[row])) evidence.add_wait(row);
+  }
+  for (Row row = 0; row < host.size(); ++row) {
+    if (!is_outermost_op(host, row) || model.text(host.name[row]).starts_with("autograd::")) continue;
+    const auto took = static_cast<double>(std::max<int64_t>(1, host.duration_ns[row]));
+    const auto nodes = static_cast<double>(nodes_made(model, row));
+    if (nodes == 0) continue;
+    const auto kept = [&](int64_t stack_ns) {
+      return std::max(kLeastKept, 1 - nodes * static_cast<double>(stack_ns) / took);
+    };
+    evidence.add_call(row, kept(kLeastStackNs), kept(kMostStackNs));
+  }
+  Finding finding{.id = "anomaly-detection",
+                  .try_text = "turn it on to look for a NaN, not for training",
+                  .try_code = "torch.autograd.set_detect_anomaly(False)  # or Trainer(detect_anomaly=False)",
+                  .confidence = Confidence::kMedium,
+                  .confirm_by = "time some steps without it",
+                  .precedence = Precedence::kNeedless};
+  evidence.fill(finding);
+  const auto isnan = [&](Row row) { return model.text(host.name[row]) == "aten::isnan"; };
+  const int64_t count = std::count_if(found.begin(), found.end(), isnan) / std::max<int64_t>(1, context.step_count);
+  finding.title = "anomaly detection is on: autograd looks for NaN " + counted(count, "time", "times") +
+                  " a step, and keeps a stack for every forward operator";
+  return {finding};
+}
+
+}  // namespace
+
+std::vector<Rule> anomaly_rules() {
+  return {
+      {"anomaly-detection", "host", 0.02, true,
+       "With torch.autograd.set_detect_anomaly(True) the engine checks every gradient of every node for NaN and waits "
+       "for\n"
+       "the answer, and every forward operator keeps the Python stack that called it, which takes longer than most\n"
+       "operators.\n\n"
+       "Found where at least half of the backward nodes call aten::isnan themselves. The gain leaves the checks out, "
+       "and\n"
+       "20 to 150 us for each node that the forward pass makes.\n\n"
+       "What to do: turn it off; look for a NaN with it in a short run of its own.\n\n"
+       "When not: the run is that search.",
+       find_anomaly_detection},
+  };
+}
+
+}  // namespace firelane::advise

@@ -43,6 +43,10 @@ _fields_so_far: Callable[[Any], dict[str, Any]] = next(
 )
 
 
+# torch 2.12 to 2.14 have metadata_json as a deprecated property, which reads a private field.
+_METADATA_TEXT = "_metadata_json" if hasattr(torch_util.FunctionEvent, "metadata_json") else "metadata_json"
+
+
 class FunctionEvent(torch_util.FunctionEvent):
     """One event. Fields have torch.profiler's names; `thread` is the operating system's thread id.
 
@@ -59,12 +63,15 @@ class FunctionEvent(torch_util.FunctionEvent):
     flow_id = flow_type = flow_start = metadata = _event_metadata = None
     self_cpu_percent = total_cpu_percent = total_device_percent = -1
 
+    if not hasattr(torch_util.FunctionEvent, "event_metadata"):  # 2.15's is a property
+        event_metadata = None
+
     def __init__(self, source: EventSource, index: int) -> None:
         self._source = source
         self._index = index
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
+        if name.startswith("_") and name != _METADATA_TEXT:
             raise AttributeError(name)
         return self._source.fetch(self, self._index, name)
 
@@ -151,12 +158,12 @@ class EventSource:
         fields["input_shapes"] = _parsed(fields["input_shapes"])
         fields["concrete_inputs"] = [_value_of(v) for v in _parsed(fields["concrete_inputs"])]
         fields["kwinputs"] = json.loads(fields["kwinputs"]) if fields["kwinputs"] else {}
-        fields["metadata_json"] = self.columns.metadata_json(index) if self.with_metadata else ""
+        metadata = fields[_METADATA_TEXT] = self.columns.metadata_json(index) if self.with_metadata else ""
         for name in ("structured_input_shapes", "structured_input_strides", "input_dtypes"):
             fields[name] = _parsed(fields[name])
         fields["external_id"] = fields["id"]
         if self.with_metadata:
-            fields["metadata"] = json.loads("{" + fields["metadata_json"] + "}")
+            fields["metadata"] = json.loads("{" + metadata + "}")
         fields["use_device"] = self.use_device
         if not self.with_overload_names:
             fields["overload_name"] = ""

@@ -93,6 +93,12 @@ class _KinetoProfile:
         self._in_step = False
         self._metric_options: dict[str, Any] = {}  # of firelane.profile
 
+    @property
+    def activity_filters(self) -> dict[ProfilerActivity, set[str]]:
+        """The types that were asked for by name, as torch 2.12 to 2.14 have them."""
+        named = {activity: config.activity_types for activity, config in self.activity_configs.items()}
+        return {activity: set(types) for activity, types in named.items() if types is not None}
+
     # -- recording ------------------------------------------------------------------------
 
     def start(self) -> None:

@@ -62,10 +62,17 @@ def test_options_of_the_experimental_config_are_not_taken_for_one_another():
 def test_every_attribute_of_torchs_object_exists(fake):
     theirs = vars(torch.profiler.profile(activities=[ProfilerActivity.CPU]))
     ours = profile(activities=[ProfilerActivity.CPU])
-    # Private state of torch 2.15's second collector and of its exporter, which ours has not.
-    private = {"_trace_metadata", "_use_cuspy", "_prev_schedule_action"}
-    wanted = [name for name in theirs if name not in private and not name.startswith("_cuspy")]
+    # Private state of torch's second collector (2.12 on) and of its exporter, which ours has not.
+    private = {"_trace_metadata", "_use_cuspy", "_use_cupti_monitor", "_prev_schedule_action"}
+    wanted = [name for name in theirs if name not in private and not name.startswith(("_cuspy", "_monitor"))]
     assert [name for name in wanted if not hasattr(ours, name)] == []
+
+
+def test_types_that_were_asked_for_by_name_are_an_attribute_of_torch_2_12(fake):
+    assert profile(activities=[ProfilerActivity.CPU]).activity_filters == {}
+    assert profile(activities=[{ProfilerActivity.CPU: ["CPU_OP"]}]).activity_filters == {
+        ProfilerActivity.CPU: {"CPU_OP"}
+    }
 
 
 def test_use_cuda_is_deprecated_but_respected(fake):

@@ -18,11 +18,11 @@ namespace firelane::advise {
 
 namespace {
 
-constexpr std::string_view kNode = "autograd::engine::evaluate_function: ";
+constexpr std::string_view kNodeOf = "autograd::engine::evaluate_function: ";
 
 // What making the stack of one node takes, at worst and at best for the gain: Python's frames, deep or shallow.
-constexpr int64_t kLeastStackNs = 20'000;
-constexpr int64_t kMostStackNs = 150'000;
+constexpr int64_t kLeastStackNs = 60'000;
+constexpr int64_t kMostStackNs = 250'000;
 constexpr double kLeastKept = 0.1;  // of an operator: it is still called
 
 bool is_check(std::string_view name) {
@@ -40,9 +40,9 @@ std::vector<Row> checks(const Context& context) {
   for (Row row = 0; row < host.size(); ++row) {
     if (host.kind[row] != HostKind::kOp || !context.in_window(host.start_ns[row])) continue;
     const std::string_view name = model.text(host.name[row]);
-    if (name.starts_with(kNode)) ++nodes;
+    if (name.starts_with(kNodeOf)) ++nodes;
     const Row parent = host.parent[row];
-    if (!is_check(name) || parent == kNoRow || !model.text(host.name[parent]).starts_with(kNode)) continue;
+    if (!is_check(name) || parent == kNoRow || !model.text(host.name[parent]).starts_with(kNodeOf)) continue;
     found.push_back(row);
     if (name == "aten::isnan" && parent != last) {
       ++checked;
@@ -125,7 +125,7 @@ std::vector<Rule> anomaly_rules() {
        "operators.\n\n"
        "Found where at least half of the backward nodes call aten::isnan themselves. The gain leaves the checks out, "
        "and\n"
-       "20 to 150 us for each node that the forward pass makes.\n\n"
+       "60 to 250 us for each node that the forward pass makes.\n\n"
        "What to do: turn it off; look for a NaN with it in a short run of its own.\n\n"
        "When not: the run is that search.",
        find_anomaly_detection},

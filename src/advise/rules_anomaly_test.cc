@@ -7,9 +7,9 @@ namespace firelane::advise {
 namespace {
 
 // Three steps on a CPU: ten forward operators with a node each, and their backward nodes.
-class Training : public WrittenProgram<Training> {
+class CheckedTraining : public WrittenProgram<CheckedTraining> {
  public:
-  Training& step(bool checks_nodes, bool checks_loss, double forward_us) {
+  CheckedTraining& step(bool checks_nodes, bool checks_loss, double forward_us) {
     for (int i = 0; i < 10; ++i) {
       builder_.op("aten::mul", {.start_us = at_, .end_us = at_ + forward_us, .sequence_number = number_++});
       at_ += forward_us + 2;
@@ -36,14 +36,14 @@ class Training : public WrittenProgram<Training> {
   int64_t number_ = 0;
 };
 
-Judged judged(bool checks_nodes, bool checks_loss, double forward_us) {
-  Training training;
+Judged judged_training(bool checks_nodes, bool checks_loss, double forward_us) {
+  CheckedTraining training;
   for (int i = 0; i < 4; ++i) training.step(checks_nodes, checks_loss, forward_us);
   return training.judged();
 }
 
 TEST(AnomalyDetection, is_named_first_with_its_checks_and_stacks) {
-  const Judged with = judged(true, false, 60);
+  const Judged with = judged_training(true, false, 60);
   ASSERT_FALSE(with.findings.empty());
   EXPECT_EQ(with.findings[0].id, "anomaly-detection");
   EXPECT_NE(with.findings[0].title.find("10 times a step"), std::string::npos) << with.findings[0].title;
@@ -51,8 +51,8 @@ TEST(AnomalyDetection, is_named_first_with_its_checks_and_stacks) {
 }
 
 TEST(AnomalyDetection, a_program_that_looks_for_nan_in_its_loss_has_it_off) {
-  EXPECT_EQ(find(judged(false, true, 20), "anomaly-detection"), nullptr);
-  EXPECT_EQ(find(judged(false, false, 20), "anomaly-detection"), nullptr);
+  EXPECT_EQ(find(judged_training(false, true, 20), "anomaly-detection"), nullptr);
+  EXPECT_EQ(find(judged_training(false, false, 20), "anomaly-detection"), nullptr);
 }
 
 }  // namespace

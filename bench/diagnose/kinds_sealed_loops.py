@@ -321,7 +321,11 @@ PROGRAMS = {
     ),
     "anomaly-detection-left-on": Program(
         flow,
-        ("host-sync", "repeated-operators"),
+        (
+            "anomaly-detection",
+            "host-sync",
+            "repeated-operators",
+        ),  # the first is a rule that was written after the score
         near=("launch-overhead", "host-code"),
         says="detect_anomaly looks for NaN in every gradient, waits for each answer, and keeps stacks of all operators",
     ),

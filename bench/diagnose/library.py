@@ -6,7 +6,7 @@ gpu_programs.py are older, and rules have been tuned on all of them. UNSEEN is a
 by those who write rules before it has been scored, and once it has, it is no blind test any more. BLIND is a second
 one; of its names in alphabetical order every second one (BLIND_KEPT) stays away from tuning after it was scored, too.
 LATE is a third, scored once, FRESH a fourth, for a CPU, and NEXT a fifth. SEALED is a sixth, written by somebody
-who had not read the rules.
+who had not read the rules; ASKED is a seventh, of the same kind, after questions that people ask about slow programs.
 
     step = LIBRARY["experts-boolean-masks"].make(Machine("cuda"), True)      # True: with the fault
 """
@@ -14,6 +14,7 @@ who had not read the rules.
 from __future__ import annotations
 
 import gpu_programs
+import kinds_asked
 import kinds_blind
 import kinds_fresh
 import kinds_gains
@@ -49,6 +50,7 @@ LATE: dict[str, Program] = dict(sorted(kinds_late.PROGRAMS.items()))
 FRESH: dict[str, Program] = dict(sorted(kinds_fresh.PROGRAMS.items()))
 NEXT: dict[str, Program] = dict(sorted(kinds_next.PROGRAMS.items()))
 SEALED: dict[str, Program] = dict(sorted(kinds_sealed.PROGRAMS.items()))
+ASKED: dict[str, Program] = dict(sorted(kinds_asked.PROGRAMS.items()))
 
 # On a CPU the device's queue, pinned memory and half precision are no trouble: those programs are left out there.
 ON_GPU_ONLY = {
@@ -61,6 +63,7 @@ ON_GPU_ONLY = {
     *kinds_late.ON_GPU_ONLY,
     *kinds_next.ON_GPU_ONLY,
     *kinds_sealed.ON_GPU_ONLY,
+    *kinds_asked.ON_GPU_ONLY,
 }
 
 OLDER: dict[str, Program] = {
@@ -82,7 +85,18 @@ ON_GPU_ONLY |= {
     name for name in GAINS if name.startswith(("convolutions", "copied", "fused"))
 } | kinds_gains_device.ON_GPU_ONLY
 
-EVERY: dict[str, Program] = {**LIBRARY, **UNSEEN, **BLIND, **LATE, **FRESH, **NEXT, **SEALED, **OLDER, **GAINS}
+EVERY: dict[str, Program] = {
+    **LIBRARY,
+    **UNSEEN,
+    **BLIND,
+    **LATE,
+    **FRESH,
+    **NEXT,
+    **SEALED,
+    **ASKED,
+    **OLDER,
+    **GAINS,
+}
 
 
 def half_of(name: str) -> str:
@@ -96,6 +110,7 @@ def half_of(name: str) -> str:
         "fresh": FRESH,
         "next": NEXT,
         "sealed": SEALED,
+        "asked": ASKED,
         "gains": GAINS,
     }
     return next((half for half, names in halves.items() if name in names), "older")

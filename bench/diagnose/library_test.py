@@ -4,6 +4,12 @@ import pytest
 import torch
 
 from gpu_models import Machine
+from kinds_asked import HEALTHY as HEALTHY_ASKED
+from kinds_asked_loops import Binned, Neighbours, Slow, area_of_all, hits_of_best, hits_of_sorted
+from kinds_asked_models import Language
+from kinds_asked_signals import Long, Past, all_windows, window_by_window
+from kinds_asked_text import Adapted, penalized, penalized_one_by_one
+from kinds_asked_vision import Blur, Video
 from kinds_blind import Bags, suppressed_in_python, suppressed_together
 from kinds_blind_loops import Messages
 from kinds_other import Experts
@@ -17,6 +23,7 @@ from kinds_unseen_loops import area_in_python, area_on_device
 from kinds_unseen_text import private
 from kinds_unseen_vision import Codes, pairs_by_device, pairs_by_host
 from library import (
+    ASKED,
     BLIND,
     BLIND_KEPT,
     BLIND_OPEN,
@@ -46,7 +53,11 @@ def _one_thread():
 
 @pytest.mark.parametrize(
     "name",
-    [*LIBRARY, *UNSEEN, *(name for name in (*BLIND, *LATE, *FRESH, *NEXT, *SEALED, *GAINS) if name not in ON_GPU_ONLY)],
+    [
+        *LIBRARY,
+        *UNSEEN,
+        *(name for name in (*BLIND, *LATE, *FRESH, *NEXT, *SEALED, *ASKED, *GAINS) if name not in ON_GPU_ONLY),
+    ],
 )
 def test_a_program_runs_on_a_cpu_with_its_fault_and_mended(name):
     torch.manual_seed(0)
@@ -103,6 +114,65 @@ def test_sealed_programs_are_in_no_other_set_and_all_but_four_have_a_fault():
     assert {half_of(name) for name in SEALED} == {"sealed"}
     assert sorted(name for name, each in SEALED.items() if not each.findings) == sorted(HEALTHY_SEALED)
     assert all(each.says for each in SEALED.values())
+
+
+def test_asked_programs_are_in_no_other_set_and_all_but_six_have_a_fault():
+    assert not set(ASKED) & {*LIBRARY, *UNSEEN, *BLIND, *LATE, *FRESH, *NEXT, *SEALED, *GAINS}
+    assert {half_of(name) for name in ASKED} == {"asked"}
+    assert sorted(name for name, each in ASKED.items() if not each.findings) == sorted(HEALTHY_ASKED)
+    assert all(each.says for each in ASKED.values())
+
+
+def twins(make):
+    """The same module as it is with the fault and mended."""
+    faulty, mended = make(True), make(False)
+    mended.load_state_dict(faulty.state_dict())
+    return faulty, mended
+
+
+def test_asked_modules_compute_the_same_mended_as_with_their_fault():
+    torch.manual_seed(0)
+    images, clips = torch.rand(2, 3, 24, 24), torch.randn(2, 4, 3, 8, 8)
+    for make, given in (
+        (lambda fault: Blur(9, 1.5, square=fault), images),
+        (lambda fault: Video(8, by_frame=fault), clips),
+        (lambda fault: Long(4, 64, 127 if fault else 128), torch.randn(2, 64, 4)),
+    ):
+        faulty, mended = twins(make)
+        torch.testing.assert_close(faulty(given), mended(given), rtol=1e-4, atol=1e-5)
+    faulty, mended = twins(lambda fault: Adapted(6, 8, 2, merges=fault))
+    faulty.up.data.normal_()
+    mended.up.data.copy_(faulty.up)
+    x = torch.randn(5, 6)
+    torch.testing.assert_close(faulty(x), mended(x))
+    edges, nodes = torch.randint(0, 10, (2, 40)), torch.randn(10, 4)
+    weights = torch.rand(40)
+    pairs = torch.zeros(10, 10).index_put_((edges[1], edges[0]), weights, accumulate=True)
+    faulty, mended = twins(lambda fault: Neighbours(4, 4, pairs if fault else None))
+    torch.testing.assert_close(faulty(nodes, edges, weights), mended(nodes, edges, weights))
+
+
+def test_asked_loops_compute_the_same_mended_as_with_their_fault():
+    torch.manual_seed(0)
+    scores, written = torch.randn(3, 20), torch.randint(0, 20, (3, 12))
+    assert torch.equal(penalized_one_by_one(scores, written, 1.2), penalized(scores, written, 1.2))
+    wanted = torch.randint(0, 20, (3,))
+    assert all(map(torch.equal, hits_of_sorted(scores, wanted, 5), hits_of_best(scores, wanted, 5)))
+    model, series = Past(4, 3), torch.randn(2, 30)
+    torch.testing.assert_close(window_by_window(model, series), all_windows(model, series))
+    sure, truth = torch.rand(5000), (torch.rand(5000) < 0.3).float()
+    assert Binned(Machine("cpu"))(sure, truth).item() == pytest.approx(area_of_all(sure, truth).item(), abs=1e-2)
+    network = torch.nn.Linear(3, 3)
+    copied, in_place = Slow(network, copies=True), Slow(network, copies=False)
+    network.weight.data.add_(1)
+    for each in (copied, in_place):
+        each.follow(0.1)
+    torch.testing.assert_close(copied.target.weight, in_place.target.weight)
+    language, text = Language(20, 12, 8, 2, 2), torch.randint(0, 20, (3, 4))
+    common = torch.randint(0, 20, (1, 8))
+    whole = language.hidden(torch.cat((common.expand(3, -1), text), dim=1))[:, 8:]
+    kept = language.body.keep(language.embed(common))
+    torch.testing.assert_close(language.body.after(language.embed(text, 8), kept), whole)
 
 
 def test_sealed_programs_compute_the_same_mended_as_with_their_fault():

@@ -4,7 +4,8 @@
         --seconds 500      # start no more programs after that
         --older            # the programs of gpu_programs.py instead
         --unseen           # those of kinds_unseen.py instead
-        --blind            # those of kinds_blind.py; --late: of kinds_late.py; --fresh, --next, --sealed: likewise
+        --blind            # those of kinds_blind.py; --late: of kinds_late.py; --fresh, --next, --sealed, --asked:
+                           # likewise
         --gains            # those of kinds_gains.py, which gains are fitted with
         --ours             # no traces of torch.profiler
         --device cpu       # small sizes, one thread
@@ -43,7 +44,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
 from gpu_models import Machine
-from library import BLIND, EVERY, FRESH, GAINS, LATE, LIBRARY, NEXT, OLDER, ON_GPU_ONLY, SEALED, UNSEEN, half_of
+from library import ASKED, BLIND, EVERY, FRESH, GAINS, LATE, LIBRARY, NEXT, OLDER, ON_GPU_ONLY, SEALED, UNSEEN, half_of
 from record_both import load_recorder
 from record_steps import record_steps
 
@@ -233,6 +234,7 @@ def main() -> None:
         "fresh": FRESH,
         "next": NEXT,
         "sealed": SEALED,
+        "asked": ASKED,
         "gains": GAINS,
     }
     for each in sets:

@@ -37,6 +37,7 @@ HALVES = (
     "fresh",
     "next",
     "sealed",
+    "asked",
     "gains",
 )
 ON_RECORDING = {"recording-distorts", "one-time-costs"}

@@ -201,7 +201,7 @@ PROGRAMS = {
     ),
     "sampling-sorts-all-words": Program(
         sampled,
-        ("dominant-operator",),
+        ("full-sort", "dominant-operator"),
         near=("repeated-operators", "pointwise-unfused", "launch-overhead"),
         says="the whole vocabulary is sorted for every token, though only the fifty best words may be drawn",
     ),
@@ -219,7 +219,7 @@ PROGRAMS = {
     ),
     "decoder-recomputes-activations": Program(
         recomputed,
-        ("repeated-operators", "constant-work"),
+        ("recomputed-activations", "repeated-operators", "constant-work"),
         near=("dominant-operator",),
         says="activation checkpointing in all layers while most memory is free (no id names that: the nearest say that "
         "the same is computed twice)",

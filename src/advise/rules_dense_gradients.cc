@@ -130,8 +130,7 @@ std::vector<Finding> find_dense_gradients(const Context& context) {
       .try_text = "sparse gradients hold the rows that were looked up, and the optimizer updates only these",
       .try_code = "nn.Embedding(rows, size, sparse=True)  # with SGD, Adagrad or SparseAdam for it",
       .confidence = Confidence::kMedium,
-      .confirm_by = "compare the loss: momentum and weight decay of rows that were not looked up stand still",
-      .precedence = Precedence::kNeedless};
+      .confirm_by = "compare the loss: momentum and weight decay of rows that were not looked up stand still"};
   evidence.fill(finding);
   finding.events = passes.gradients;
   finding.title = "the gradient of a table of " + std::to_string(table.dims[0]) + " rows (" + short_bytes(table.bytes) +

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "advise/evidence.h"
@@ -25,7 +26,8 @@ constexpr size_t kLooksBack = 20;   // from a topk of the same to the sort
 // Of a sort that is not needed whole: what would work on few elements instead.
 struct Wasted {
   Row sort = kNoRow;
-  std::vector<Row> after;  // operators on all elements, up to the draw
+  std::vector<Row> after;   // operators on all elements, up to the draw
+  std::vector<Row> before;  // from a topk of the same to the sort: they are there for the sort alone
   int64_t length = 0;
   int64_t used = kNoNumber;  // elements; kNoNumber: as many as make up a share (nucleus sampling)
   bool has_topk = false;     // the few are known before it is sorted
@@ -99,16 +101,25 @@ class SortFinder {
     const analyze::Dims& sorted = shapes[0];
     const int64_t dim = name(at) == "aten::topk" ? number(at, 2) : number(at, 1);
     if (dim != kNoNumber && dim != -1 && dim != static_cast<int64_t>(sorted.size()) - 1) return {};
-    Wasted wasted{.sort = ops_[at], .after = {}, .length = sorted.back()};
+    Wasted wasted{.sort = ops_[at], .after = {}, .before = {}, .length = sorted.back()};
     if (take_few(at, sorted, wasted) || draw_few(at, sorted, wasted)) {
-      for (size_t back = at; back > 0 && at - back < kLooksBack && !wasted.has_topk; --back) {
-        const std::vector<analyze::Dims> before = dims(back - 1);
-        wasted.has_topk = name(back - 1) == "aten::topk" && !before.empty() && before[0] == sorted &&
-                          kFew * number(back - 1, 1) <= sorted.back();
-      }
+      look_for_topk(at, sorted, wasted);
       return wasted;
     }
     return {};
+  }
+
+  // A topk of the same scores: what it leaves out is taken out of all of them for the sort alone.
+  void look_for_topk(size_t at, const analyze::Dims& sorted, Wasted& wasted) const {
+    std::vector<Row> between;
+    for (size_t i = at; i > 0 && at - i < kLooksBack; --i) {
+      const std::vector<analyze::Dims> before = dims(i - 1);
+      const bool takes_all = std::find(before.begin(), before.end(), sorted) != before.end();
+      wasted.has_topk = takes_all && name(i - 1) == "aten::topk" && kFew * number(i - 1, 1) <= sorted.back();
+      if (wasted.has_topk) break;
+      if (takes_all) between.push_back(ops_[i - 1]);
+    }
+    if (wasted.has_topk) wasted.before = std::move(between);
   }
 
   // The next operators take a few from one end, and nothing else takes all.
@@ -176,6 +187,15 @@ std::vector<Finding> find_full_sort(const Context& context) {
     };
     add(each.sort, sort);
     for (const Row op : each.after) add(op, kFewLeft);
+    for (const Row op : each.before) add(op, {.low = 0, .high = 0});
+    if (!each.has_topk || !context.has_device_work) continue;
+    // These are not called at all, so that the host is done with them as well.
+    std::vector<Row> gone = each.before;
+    gone.push_back(each.sort);
+    for (const Row op : gone) {
+      evidence.add_host(op, 0);
+      evidence.add_way_to(op);
+    }
   }
   if (evidence.empty()) return {};
   const auto count = static_cast<int64_t>(all.size());

@@ -35,8 +35,9 @@ bool is_node(std::string_view name) {
 // operators are made of.
 struct Called {
   Row op = kNoRow;
-  Row node = kNoRow;  // outermost
-  uint64_t what = 0;  // name and shapes
+  Row node = kNoRow;     // outermost
+  uint64_t what = 0;     // name and shapes
+  int64_t until_ns = 0;  // with the way out of the function, if it is the last one that is computed again
 };
 
 class Recomputed {
@@ -55,12 +56,21 @@ class Recomputed {
         continue;
       std::fill_n(again.begin() + static_cast<std::ptrdiff_t>(i), length, true);
     }
+    std::unordered_set<uint64_t> in_backward;
     for (size_t i = 0; i < backward_.size(); ++i) {
-      if (again[i]) ops_.push_back(backward_[i]);
+      if (!again[i]) continue;
+      ops_.push_back(backward_[i]);
+      ops_.back().until_ns = until_ns(i, again);
+      in_backward.insert(backward_[i].what);
+    }
+    for (const Called& each : forward_) {
+      if (in_backward.contains(each.what)) first_.push_back(each.op);
     }
   }
 
   const std::vector<Called>& ops() const { return ops_; }
+  // Of the forward pass, those that are computed again.
+  const std::vector<Row>& first() const { return first_; }
   bool has_shapes() const { return has_shapes_; }
 
  private:
@@ -68,6 +78,19 @@ class Recomputed {
     uint64_t hash = 0;
     for (size_t i = first; i < first + length; ++i) hash = mix_hash(hash, ops[i].what);
     return hash;
+  }
+
+  // A checkpoint leaves the function by an exception once it has what was asked for: then the node's own work begins.
+  int64_t until_ns(size_t at, const std::vector<bool>& again) const {
+    const Row op = backward_[at].op;
+    const bool is_last = at + 1 == backward_.size() || !again[at + 1] || backward_[at + 1].node != backward_[at].node;
+    if (!is_last) return host_.end_ns(op);
+    const Row parent = host_.parent[op];
+    for (Row row = op + 1; row < host_.size() && host_.lane[row] == host_.lane[op]; ++row) {
+      if (host_.start_ns[row] >= host_.end_ns(parent)) break;
+      if (host_.parent[row] == parent) return host_.start_ns[row];
+    }
+    return host_.end_ns(op);
   }
 
   void look_at(size_t lane) {
@@ -82,8 +105,12 @@ class Recomputed {
       const StringId dims = detail == kNoRow ? kNoString : model_.op_details.input_dims[detail];
       has_shapes_ = has_shapes_ || dims != kNoString;
       Called called{.op = row, .what = mix_hash(static_cast<uint32_t>(host_.name[row]), static_cast<uint32_t>(dims))};
-      if (outer != kNoRow) called.node = outermost_op(model_, row);
-      (outer == kNoRow ? forward_ : backward_).push_back(called);
+      // Python's functions may stand between, where they were recorded.
+      for (; outer != kNoRow; outer = host_.parent[outer]) {
+        if (host_.kind[outer] == HostKind::kOp) called.node = outer;
+      }
+      const bool in_backward = called.node != kNoRow;
+      (in_backward ? backward_ : forward_).push_back(called);
     }
   }
 
@@ -92,7 +119,56 @@ class Recomputed {
   const HostSlices& host_;
   bool has_shapes_ = false;
   std::vector<Called> forward_, backward_, ops_;
+  std::vector<Row> first_;
 };
+
+// Without the older kind (use_reentrant=True), each tensor that an operator saves for its backward goes through
+// functions in Python, and again when its node takes it out. What that takes for one operator, at worst and at best for
+// the gain.
+constexpr int64_t kLeastHooksNs = 10'000;
+constexpr int64_t kMostHooksNs = 50'000;
+constexpr double kLeastKept = 0.3;  // of an operator: it is still called
+
+bool saves_tensors(std::string_view name) {
+  for (const std::string_view part : {"add", "Add", "View", "TBackward", "Permute", "Transpose", "Unbind", "ToCopy",
+                                      "Expand", "Reshape", "Split", "Slice", "Cat", "sub", "aten::to", "cat", "Sum"}) {
+    if (contains(name, part) && !contains(name, "addmm") && !contains(name, "Addmm")) return false;
+  }
+  return true;
+}
+
+void add_hooks(const Context& context, const Recomputed& recomputed, Evidence& evidence) {
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  const auto number_of = [&](Row op) {
+    const Row detail = model.op_detail(op);
+    const int64_t number = detail == kNoRow ? kNoNumber : model.op_details.sequence_number[detail];
+    return number == kNoNumber ? -1 : number;
+  };
+  const auto add = [&](Row op) {
+    if (!saves_tensors(model.text(host.name[op]))) return;
+    const auto took = static_cast<double>(std::max<int64_t>(1, host.duration_ns[op]));
+    const auto kept = [&](int64_t ns) { return std::max(kLeastKept, 1 - static_cast<double>(ns) / took); };
+    evidence.add_host(op, kept(kLeastHooksNs), kept(kMostHooksNs));
+  };
+  std::unordered_set<Row> nodes;
+  for (const Called& each : recomputed.ops()) {
+    if (contains(model.text(host.name[each.node]), "CheckpointFunctionBackward")) return;  // the older kind
+    nodes.insert(each.node);
+  }
+  std::unordered_set<int64_t> numbers;
+  for (const Row op : recomputed.first()) {
+    add(op);
+    for (Row row = op; row < host.size() && host.lane[row] == host.lane[op] && host.start_ns[row] < host.end_ns(op);
+         ++row) {
+      if (host.kind[row] == HostKind::kOp && number_of(row) >= 0) numbers.insert(number_of(row));
+    }
+  }
+  for (Row row = 0; row < host.size(); ++row) {
+    const bool is_one = is_outermost_op(host, row) && is_node(model.text(host.name[row])) && !nodes.contains(row);
+    if (is_one && context.in_window(host.start_ns[row]) && numbers.contains(number_of(row))) add(row);
+  }
+}
 
 // What the forward pass would keep: memory that the operators allocate now in the backward pass, per step, and that
 // outlives them.
@@ -181,7 +257,9 @@ std::vector<Finding> find_recomputed(const Context& context) {
     } else {
       evidence.add_call(ops[i].op, 0, 0);
     }
+    evidence.add_stretch(host.lane[ops[i].op], host.end_ns(ops[i].op), ops[i].until_ns);
   }
+  add_hooks(context, recomputed, evidence);
   if (context.has_device_work) {
     for (const Row work : launched_during(model, rows)) evidence.add_device(work, 0, 0);
   }
@@ -213,7 +291,9 @@ std::vector<Rule> recomputed_rules() {
        "time\n"
        "is spent for nothing.\n\n"
        "Found are operators inside of backward nodes that stand in the forward pass as well: at least three in a row,\n"
-       "with the same names and shapes (six where shapes were not recorded). The gain is a replay without them. What\n"
+       "with the same names and shapes (six where shapes were not recorded). The gain is a replay without them, and "
+       "without\n"
+       "10 to 50 us for each operator whose saved tensors go through Python (use_reentrant=False). What\n"
        "they allocate and keep is what the forward pass would have to keep; it is compared with what the device has "
        "free\n"
        "at the peak, 15% of it left alone. Where it does not fit, the gain is of the part that does.\n\n"

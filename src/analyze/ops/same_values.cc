@@ -20,6 +20,7 @@ namespace {
 struct Input {
   uint64_t tensor = 0;
   uint64_t storage = 0;
+  bool on_cpu = false;
   std::string_view type;
   size_t place = 0;  // among the op's inputs
   bool in_list = false;
@@ -48,6 +49,7 @@ std::vector<Input> parse_tensors(std::string_view json) {
     Input input{.place = place, .in_list = depth > 2};
     input.tensor = number(at);
     input.storage = number(at);
+    input.on_cpu = number(at) == 0;
     const size_t close = json.find(']', at);
     if (close == std::string_view::npos) break;
     const std::string_view rest = json.substr(at, close - at);
@@ -204,6 +206,13 @@ class Numbering {
     return found != block_at_.end() ? found->second : new_block(storage, 0);
   }
 
+  // A number that Python multiplies with becomes a tensor, whose value no trace has. What is known is where it stands:
+  // after an operator that computed what it had computed when the number stood there before.
+  static bool is_plain_number(const Input& input, const std::vector<Dims>& dims) {
+    return input.on_cpu && !input.in_list && input.place < dims.size() && dims[input.place].empty() &&
+           (input.type == "double" || input.type == "long int" || input.type == "bool");
+  }
+
   // A tensor that fills its memory shows all of it. Of others it is known by the views that were made before it was
   // first seen, and by how many came before it.
   uint64_t key_of(const Input& input, size_t block, uint64_t shape, int64_t bytes) {
@@ -234,7 +243,12 @@ class Numbering {
     std::vector<Dims> dims;
     if (detail != kNoRow && !inputs.empty()) dims = parse_input_dims(text(model_.op_details.input_dims[detail]));
     std::vector<size_t> blocks;
+    uint64_t& last = last_values_[host_.lane[op]];
     for (const Input& input : inputs) {
+      if (is_plain_number(input, dims)) {
+        value = mix_hash(value, last);
+        continue;
+      }
       const size_t block = block_of(input.storage);
       blocks.push_back(block);
       int64_t bytes = 0;
@@ -253,6 +267,7 @@ class Numbering {
       blocks_[blocks[0]].last_view = value;
       return;
     }
+    last = value;
     const bool has_out = detail != kNoRow && contains(text(model_.op_details.overload[detail]), "out");
     if (what.writes_first || what.writes_all || has_out) {
       for (size_t i = 0; i < blocks.size() && (what.writes_all || has_out || i == 0); ++i) {
@@ -292,10 +307,11 @@ class Numbering {
   std::vector<Kind> kinds_;  // by name
   std::vector<bool> known_;
   std::vector<Block> blocks_;
-  std::unordered_map<uint64_t, size_t> block_at_;   // by address
-  std::unordered_map<uint64_t, View> views_;        // by tensor
-  std::unordered_map<LaneId, Maker> makers_;        // the last op of each lane
-  std::unordered_map<uint64_t, Row> now_, before_;  // first calls of this step and of the one before, by value
+  std::unordered_map<uint64_t, size_t> block_at_;     // by address
+  std::unordered_map<uint64_t, View> views_;          // by tensor
+  std::unordered_map<LaneId, Maker> makers_;          // the last op of each lane
+  std::unordered_map<LaneId, uint64_t> last_values_;  // what it computed
+  std::unordered_map<uint64_t, Row> now_, before_;    // first calls of this step and of the one before, by value
   std::vector<Candidate> candidates_;
   uint64_t fresh_ = 0;
   size_t event_ = 0;

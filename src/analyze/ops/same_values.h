@@ -4,7 +4,9 @@
 // is a value of its own; one that an operator allocates has a number made of the operator's name, its shapes, its
 // numbers and those of its inputs; an operator that writes in place makes a new value of what it writes. Two calls with
 // the same number compute the same. When in doubt a value is a new one: random numbers, memory that nobody has
-// written yet, collectives and other libraries' operators, and views of which it is not known what they show.
+// written yet, collectives and other libraries' operators, and views of which it is not known what they show. Numbers
+// that Python multiplies with have no value in a trace: they count as the same where the operator before them computed
+// the same as well.
 //
 // Not seen: writes from outside of operators (NumPy on the same memory).
 #pragma once

@@ -8,7 +8,8 @@ to, short epochs, a search for NaN. Some of it no rule may know; then `findings`
 For programs without a fault `near` names what is true of them all the same.
 
 Open since it was scored: `findings` begins with the rule that was written for a program afterwards, where there is one
-(anomaly-detection, recomputed-activations, repeated-inputs, copied-modules, full-sort, dense-gradients).
+(anomaly-detection, recomputed-activations, repeated-inputs, copied-modules, full-sort, dense-gradients,
+repeated-keys).
 """
 
 from __future__ import annotations

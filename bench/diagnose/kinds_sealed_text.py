@@ -207,7 +207,7 @@ PROGRAMS = {
     ),
     "keys-repeated-for-every-head": Program(
         grouped,
-        ("whole-copies", "dominant-operator", "layout-copies"),
+        ("repeated-keys", "whole-copies", "dominant-operator", "layout-copies"),
         near=("repeated-operators", "pointwise-unfused"),
         says="the cache of keys and values is copied eightfold for grouped-query attention in every layer and token",
     ),

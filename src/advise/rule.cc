@@ -29,6 +29,7 @@ const std::vector<Rule>& all_rules() {
              dense_gradients_rules,
              copied_modules_rules,
              full_sort_rules,
+             repeated_keys_rules,
              waste_rules,
              padding_rules,
              again_rules,

@@ -50,6 +50,7 @@ std::vector<Rule> generation_rules();       // recomputed prefixes, caches that 
 std::vector<Rule> gradients_rules();        // gradients that nobody uses
 std::vector<Rule> dense_gradients_rules();  // gradients of tables with a value for every row
 std::vector<Rule> copied_modules_rules();   // models that are copied whole
+std::vector<Rule> repeated_keys_rules();    // keys and values written out for each head
 std::vector<Rule> full_sort_rules();        // all is sorted, and little is used
 std::vector<Rule> waste_rules();            // masks that cost the fast attention
 std::vector<Rule> padding_rules();          // positions of a batch that hold nothing

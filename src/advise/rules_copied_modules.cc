@@ -22,37 +22,37 @@ namespace firelane::advise {
 
 namespace {
 
-constexpr int64_t kLeastTensors = 8;          // in a row: fewer are no model
-constexpr int64_t kLongestPauseNs = 500'000;  // Python between two of them
+constexpr int64_t kLeastTensors = 8;         // in a row: fewer are no model
+constexpr int64_t kPauseInCopyNs = 500'000;  // Python between two of them
 
-bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
+bool is_named(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 bool makes_memory(std::string_view name) {
-  return is_one_of(name, {"aten::empty", "aten::new_empty", "aten::empty_like", "aten::empty_strided", "aten::clone"});
+  return is_named(name, {"aten::empty", "aten::new_empty", "aten::empty_like", "aten::empty_strided", "aten::clone"});
 }
-bool copies(std::string_view name) { return name == "aten::clone" || name == "aten::copy_"; }
+bool copies_tensor(std::string_view name) { return name == "aten::clone" || name == "aten::copy_"; }
 bool belongs(std::string_view name) {
-  return makes_memory(name) || copies(name) || analyze::is_view_op(name) ||
-         is_one_of(name, {"aten::set_", "aten::detach", "aten::alias", "aten::lift_fresh", "aten::requires_grad_"});
+  return makes_memory(name) || copies_tensor(name) || analyze::is_view_op(name) ||
+         is_named(name, {"aten::set_", "aten::detach", "aten::alias", "aten::lift_fresh", "aten::requires_grad_"});
 }
 
 // Operators in a row that copy tensors one by one.
-struct Run {
+struct CopyRun {
   std::vector<Row> ops;
   int64_t tensors = 0;
   int64_t made = 0;
   int64_t bytes = 0;
 };
 
-std::vector<Run> runs_of(const Context& context) {
+std::vector<CopyRun> copy_runs(const Context& context) {
   const Model& model = context.model;
   const HostSlices& host = model.host_slices;
   const auto& phases = context.trace.get<analyze::find_phases>();
   const LaneId lane = context.study->host->chains[0].lanes[0];
   const auto l = static_cast<size_t>(lane);
-  std::vector<Run> runs;
-  Run run;
+  std::vector<CopyRun> runs;
+  CopyRun run;
   const auto close = [&] {
     // Copies into tensors that were there before keep them: nothing is made.
     if (run.tensors >= kLeastTensors && run.made >= run.tensors) runs.push_back(std::move(run));
@@ -64,12 +64,11 @@ std::vector<Run> runs_of(const Context& context) {
     const analyze::Phase phase = phases.host[row];
     const bool is_copying = belongs(name) && phase != analyze::Phase::kBackward &&
                             phase != analyze::Phase::kOptimizer && phase != analyze::Phase::kData;
-    if (!is_copying || (!run.ops.empty() && host.start_ns[row] - host.end_ns(run.ops.back()) > kLongestPauseNs))
-      close();
+    if (!is_copying || (!run.ops.empty() && host.start_ns[row] - host.end_ns(run.ops.back()) > kPauseInCopyNs)) close();
     if (!is_copying) continue;
     run.ops.push_back(row);
     run.made += makes_memory(name) ? 1 : 0;
-    if (!copies(name)) continue;
+    if (!copies_tensor(name)) continue;
     ++run.tensors;
     const std::vector<analyze::OpTensor> inputs = analyze::input_tensors(model, row);
     if (!inputs.empty()) run.bytes += inputs.back().bytes;
@@ -80,7 +79,7 @@ std::vector<Run> runs_of(const Context& context) {
 
 std::vector<Finding> find_copied_modules(const Context& context) {
   if (context.study == nullptr || context.study->host->chains.empty()) return {};
-  const std::vector<Run> runs = runs_of(context);
+  const std::vector<CopyRun> runs = copy_runs(context);
   if (static_cast<int64_t>(runs.size()) < context.step_count) return {};  // now and then: slow-steps tells it
   const Model& model = context.model;
   const HostSlices& host = model.host_slices;
@@ -90,7 +89,7 @@ std::vector<Finding> find_copied_modules(const Context& context) {
   Evidence evidence(context);
   int64_t tensors = 0;
   int64_t bytes = 0;
-  for (const Run& run : runs) {
+  for (const CopyRun& run : runs) {
     tensors += run.tensors;
     bytes += run.bytes;
     int64_t from_ns = host.start_ns[run.ops.front()];
@@ -98,7 +97,7 @@ std::vector<Finding> find_copied_modules(const Context& context) {
       evidence.add_stretch(host.lane[op], from_ns, host.start_ns[op]);
       from_ns = host.end_ns(op);
       // The bytes are copied anyway, by the CPU in the operator itself.
-      const bool stays = !context.has_device_work && copies(model.text(host.name[op]));
+      const bool stays = !context.has_device_work && copies_tensor(model.text(host.name[op]));
       evidence.add_call(op, stays ? 0.8 : kOneCallLow, stays ? 0.4 : kOneCallHigh);
     }
   }
@@ -115,7 +114,8 @@ std::vector<Finding> find_copied_modules(const Context& context) {
   evidence.fill(finding);
   // What is between the operators, in Python's copy module, is most of it.
   int64_t spent_ns = 0;
-  for (const Run& run : runs) spent_ns += context.took_ns(host.start_ns[run.ops.front()], host.end_ns(run.ops.back()));
+  for (const CopyRun& run : runs)
+    spent_ns += context.took_ns(host.start_ns[run.ops.front()], host.end_ns(run.ops.back()));
   finding.cost_ns = context.study->per_step(spent_ns);
   finding.share_of_step = context.share_of_step(finding.cost_ns);
   finding.events = tensors;

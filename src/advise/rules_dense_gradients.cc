@@ -19,8 +19,8 @@ namespace firelane::advise {
 
 namespace {
 
-constexpr int64_t kLeastBytes = int64_t{1} << 20;  // of a table
-constexpr int64_t kFarMore = 8;                    // rows of the table for each that is looked up
+constexpr int64_t kLeastTableBytes = int64_t{1} << 20;  // of a table
+constexpr int64_t kRowsForEach = 8;                     // rows of the table for each that is looked up
 
 // A table whose gradient is written whole.
 struct Table {
@@ -100,7 +100,7 @@ std::vector<Finding> find_dense_gradients(const Context& context) {
   for (Row row = 0; row < host.size(); ++row) {
     if (host.kind[row] != HostKind::kOp || !context.in_window(host.start_ns[row])) continue;
     const std::optional<Table> table = table_of(model, row);
-    if (!table || table->bytes < kLeastBytes || table->dims[0] < kFarMore * table->looked_up) continue;
+    if (!table || table->bytes < kLeastTableBytes || table->dims[0] < kRowsForEach * table->looked_up) continue;
     Table& known = tables.try_emplace(table->dims, *table).first->second;
     known.looked_up = std::max(known.looked_up, table->looked_up);
   }

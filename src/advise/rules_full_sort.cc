@@ -18,10 +18,10 @@ namespace firelane::advise {
 
 namespace {
 
-constexpr int64_t kLong = 1024;     // elements that are sorted, at least
-constexpr int64_t kFew = 8;         // so many times more than are used
-constexpr size_t kLooksAhead = 40;  // operators, from the sort to the draw
-constexpr size_t kLooksBack = 20;   // from a topk of the same to the sort
+constexpr int64_t kLongSort = 1024;  // elements that are sorted, at least
+constexpr int64_t kFew = 8;          // so many times more than are used
+constexpr size_t kLooksAhead = 40;   // operators, from the sort to the draw
+constexpr size_t kLooksBack = 20;    // from a topk of the same to the sort
 
 // Of a sort that is not needed whole: what would work on few elements instead.
 struct Wasted {
@@ -97,7 +97,7 @@ class SortFinder {
   std::optional<Wasted> look_at(size_t at) const {
     if (!sorts_all(at)) return {};
     const std::vector<analyze::Dims> shapes = dims(at);
-    if (shapes.empty() || shapes[0].empty() || shapes[0].back() < kLong) return {};
+    if (shapes.empty() || shapes[0].empty() || shapes[0].back() < kLongSort) return {};
     const analyze::Dims& sorted = shapes[0];
     const int64_t dim = name(at) == "aten::topk" ? number(at, 2) : number(at, 1);
     if (dim != kNoNumber && dim != -1 && dim != static_cast<int64_t>(sorted.size()) - 1) return {};
@@ -164,7 +164,7 @@ class SortFinder {
 };
 
 // Of the sort: topk goes through all elements, too.
-struct Keep {
+struct SortKeep {
   double low, high;
 };
 
@@ -177,11 +177,11 @@ std::vector<Finding> find_full_sort(const Context& context) {
   bool is_known = true;  // how many are used
   int64_t used = 0;
   for (const Wasted& each : all) {
-    const Keep sort = each.has_topk ? Keep{.low = 0.05, .high = 0} : Keep{.low = 0.5, .high = 0.15};
-    constexpr Keep kFewLeft = {.low = 0.15, .high = 0.02};
+    const SortKeep sort = each.has_topk ? SortKeep{.low = 0.05, .high = 0} : SortKeep{.low = 0.5, .high = 0.15};
+    constexpr SortKeep kFewLeft = {.low = 0.15, .high = 0.02};
     is_known = is_known && (each.has_topk || each.used != kNoNumber);
     used = std::max(used, each.used == kNoNumber ? 0 : each.used);
-    const auto add = [&](Row op, const Keep& keep) {
+    const auto add = [&](Row op, const SortKeep& keep) {
       if (!context.has_device_work) return evidence.add_call(op, keep.low, keep.high);
       for (const Row work : launched_during(model, {op})) evidence.add_device(work, keep.low, keep.high);
     };

@@ -127,7 +127,7 @@ class Recomputed {
 // the gain.
 constexpr int64_t kLeastHooksNs = 10'000;
 constexpr int64_t kMostHooksNs = 50'000;
-constexpr double kLeastKept = 0.3;  // of an operator: it is still called
+constexpr double kKeptOfHooked = 0.3;  // of an operator: it is still called
 
 bool saves_tensors(std::string_view name) {
   for (const std::string_view part : {"add", "Add", "View", "TBackward", "Permute", "Transpose", "Unbind", "ToCopy",
@@ -148,7 +148,7 @@ void add_hooks(const Context& context, const Recomputed& recomputed, Evidence& e
   const auto add = [&](Row op) {
     if (!saves_tensors(model.text(host.name[op]))) return;
     const auto took = static_cast<double>(std::max<int64_t>(1, host.duration_ns[op]));
-    const auto kept = [&](int64_t ns) { return std::max(kLeastKept, 1 - static_cast<double>(ns) / took); };
+    const auto kept = [&](int64_t ns) { return std::max(kKeptOfHooked, 1 - static_cast<double>(ns) / took); };
     evidence.add_host(op, kept(kLeastHooksNs), kept(kMostHooksNs));
   };
   std::unordered_set<Row> nodes;

@@ -40,7 +40,7 @@ struct RepeatedKeys {
 
 class KeysFinder {
  public:
-  explicit KeysFinder(const Context& context) : context_(context), model_(context.model) {
+  explicit KeysFinder(const Context& context) : model_(context.model) {
     const HostSlices& host = model_.host_slices;
     const StringId copy = model_.strings.find("aten::copy_");
     if (copy == kNoString) return;
@@ -81,7 +81,6 @@ class KeysFinder {
     attention.emplace_back(ops[at], reads_more ? 1.0 / static_cast<double>(most) : 1.0);
   }
 
-  const Context& context_;
   const Model& model_;
 };
 

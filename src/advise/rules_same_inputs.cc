@@ -21,7 +21,7 @@ namespace firelane::advise {
 
 namespace {
 
-constexpr double kKeepLow = 0.05;
+constexpr double kStaysAtWorst = 0.05;
 
 // What a model is made of; casts, copies and fills by themselves have other findings.
 bool is_layer(std::string_view name) {
@@ -34,24 +34,24 @@ bool is_layer(std::string_view name) {
 }
 
 // Operators in a row that were all there before, with the views between them.
-struct Run {
+struct SameRun {
   std::vector<Row> ops;
   bool has_layer = false;
   bool across_steps = false;
 };
 
-class RunFinder {
+class SameRunFinder {
  public:
-  RunFinder(const Context& context, const std::vector<analyze::SameValue>& same)
+  SameRunFinder(const Context& context, const std::vector<analyze::SameValue>& same)
       : context_(context), host_(context.model.host_slices) {
     for (const analyze::SameValue& each : same) again_.insert(each.op);
   }
 
-  std::vector<Run> all() const {
-    std::vector<Run> runs;
+  std::vector<SameRun> all() const {
+    std::vector<SameRun> runs;
     const Model& model = context_.model;
     for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
-      Run run;
+      SameRun run;
       std::vector<Row> views;
       const auto close = [&] {
         if (run.has_layer) runs.push_back(std::move(run));
@@ -112,9 +112,9 @@ std::vector<Row> nodes_of(const Context& context, const std::vector<Row>& ops) {
 void add(const Context& context, const std::vector<Row>& ops, Evidence& evidence) {
   for (const Row op : ops) {
     if (context.has_device_work) {
-      evidence.add_host(op, kKeepLow);
+      evidence.add_host(op, kStaysAtWorst);
     } else {
-      evidence.add_call(op, kKeepLow, 0);
+      evidence.add_call(op, kStaysAtWorst, 0);
     }
     evidence.add_way_to(op);
   }
@@ -122,7 +122,7 @@ void add(const Context& context, const std::vector<Row>& ops, Evidence& evidence
   for (const Row work : launched_during(context.model, ops)) evidence.add_device(work, 0, 0);
 }
 
-std::string names_of(const Model& model, const std::vector<Row>& ops) {
+std::string names_of_run(const Model& model, const std::vector<Row>& ops) {
   constexpr size_t kNamed = 3;
   std::vector<std::string_view> names;
   for (const Row op : ops) {
@@ -139,12 +139,12 @@ std::vector<Finding> find_repeated_inputs(const Context& context) {
   const auto& phases = context.trace.get<analyze::find_phases>();
   const analyze::SameValues same = analyze::find_same_values(context.model, phases, context.study->steps);
   if (!same.is_known) return {};
-  const std::vector<Run> runs = RunFinder(context, same.in_step).all();
+  const std::vector<SameRun> runs = SameRunFinder(context, same.in_step).all();
   std::vector<Row> ops;
-  const Run* longest = nullptr;
+  const SameRun* longest = nullptr;
   const HostSlices& host = context.model.host_slices;
   int64_t longest_ns = -1;
-  for (const Run& run : runs) {
+  for (const SameRun& run : runs) {
     ops.insert(ops.end(), run.ops.begin(), run.ops.end());
     const int64_t ns = host.end_ns(run.ops.back()) - host.start_ns[run.ops.front()];
     if (ns <= longest_ns) continue;
@@ -168,7 +168,7 @@ std::vector<Finding> find_repeated_inputs(const Context& context) {
   finding.events = static_cast<int64_t>(runs.size());
   finding.title = "the same operators run again in a step on the same, unchanged inputs, " +
                   counted(context.study->per_step(static_cast<int64_t>(runs.size())), "time", "times") + " (" +
-                  names_of(context.model, longest->ops) + "): " + short_percent(finding.share_of_step) + " of it";
+                  names_of_run(context.model, longest->ops) + "): " + short_percent(finding.share_of_step) + " of it";
   finding.ranges.push_back({host.start_ns[longest->ops.front()], host.end_ns(longest->ops.back())});
   return {finding};
 }

@@ -43,6 +43,8 @@ analyze::Dims shared_mask(const Model& model, Row op) {
 // Of operators on the CPU, which go through all scores as well: half of them, or far more where short documents share a
 // row.
 constexpr MaskCost kOnCpu = {.low = 0.6, .high = 0.25};
+// Shorter rows fit into few of the blocks that the CPU's kernel goes through: there is hardly one to leave out.
+constexpr int64_t kLeastOnCpu = 192;
 
 // The calls themselves and those of their backward pass, which take the mask as well.
 void add_on_cpu(const Context& context, const std::set<analyze::Dims>& squares, Evidence& evidence) {
@@ -96,7 +98,7 @@ std::vector<Finding> find_attention_mask(const Context& context) {
     return false;
   };
   Evidence evidence(context);
-  if (!context.has_device_work) add_on_cpu(context, squares, evidence);
+  if (!context.has_device_work && longest >= kLeastOnCpu) add_on_cpu(context, squares, evidence);
   analyze::TraitsOfNames traits(model);
   for (Row row = 0; row < model.device_slices.size(); ++row) {
     const Row op = model.device_slices.op[row];
@@ -129,6 +131,7 @@ std::vector<Finding> find_attention_mask(const Context& context) {
                                            : " as a tensor, and computes the scores that it hides: it takes ") +
                   short_percent(finding.share_of_step) + " of a step";
   if (!context.has_device_work) {
+    finding.confidence = Confidence::kLow;  // how much it hides decides
     finding.try_text = "if the mask is causal, say so instead of passing it; documents that share a row attend apart";
     finding.try_code = "F.scaled_dot_product_attention(q, k, v, is_causal=True)  # x.view(rows * documents, -1, width)";
   }
@@ -149,8 +152,10 @@ std::vector<Rule> waste_rules() {
        "flex_attention\n"
        "with a block mask. Padding: sort by length, or nested tensors.\n"
        "\n"
-       "When not: the mask is neither. Only masks that all sequences share are named: the others differ from sample to "
-       "sample.",
+       "When not: the mask is neither. Only masks that all sequences share are named: the others differ from sample "
+       "to\n"
+       "sample. On a CPU, rows of fewer than 192 positions are left out, of which a causal kernel skips next to "
+       "nothing.",
        find_attention_mask},
   };
 }

@@ -126,9 +126,11 @@ enum class Sorted { kSame, kWritten, kNew };
 Judged sorted(Sorted what) {
   FollowedProgram program;
   for (int step = 0; step < 4; ++step) {
-    const uint64_t keys = what == Sorted::kNew ? program.op("aten::randn", {}) : 0x2000;
-    for (int i = 0; i < 3; ++i) program.op("aten::mul", {0x4000});
-    for (int i = 0; i < 30; ++i) program.op("aten::sort", {keys}, "[[30000]]");
+    for (int i = 0; i < 3; ++i) program.op("aten::mul", {0x8000});
+    for (uint64_t i = 0; i < 30; ++i) {
+      const uint64_t keys = what == Sorted::kNew ? program.op("aten::randn", {}) : 0x2000 + i * 0x100;
+      program.op("aten::sort", {keys}, "[[30000]]");
+    }
     if (what == Sorted::kWritten) program.op("aten::add_", {0x2000});
     program.timed().end_step();
   }

@@ -122,7 +122,7 @@ std::vector<Finding> find_copied_modules(const Context& context) {
   finding.title = "a whole model is copied in every step (deepcopy, state_dict with clone): " +
                   counted(context.study->per_step(tensors), "tensor", "tensors") + " one by one, " +
                   short_bytes(bytes / std::max<int64_t>(1, context.step_count)) + ", " +
-                  short_percent(finding.share_of_step) + " of it";
+                  short_percent(finding.share_of_step) + " of the step";
   finding.ranges.push_back({host.start_ns[runs[0].ops.front()], host.end_ns(runs[0].ops.back())});
   return {finding};
 }

@@ -208,11 +208,11 @@ std::vector<Finding> find_full_sort(const Context& context) {
                   .precedence = is_known ? Precedence::kNeedless : Precedence::kByGain};
   evidence.fill(finding);
   finding.events = count;
-  finding.title =
-      "all of " + std::to_string(all[0].length) + " elements are sorted, " +
-      counted(std::max<int64_t>(1, context.study->per_step(count)), "time", "times") + " a step, and " +
-      (used > 0 ? "at most " + std::to_string(used) + " of them are used" : std::string("few of them can be drawn")) +
-      ": " + short_percent(finding.share_of_step) + " of it";
+  finding.title = std::to_string(all[0].length) + " elements are sorted " +
+                  counted(std::max<int64_t>(1, context.study->per_step(count)), "time", "times") + " a step, but " +
+                  (used > 0 ? "at most " + std::to_string(used) + " of them are used"
+                            : std::string("only a few of them can be drawn")) +
+                  ": " + short_percent(finding.share_of_step) + " of the step";
   return {finding};
 }
 

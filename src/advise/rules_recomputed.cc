@@ -220,7 +220,7 @@ void say_what_memory_allows(const Room& room, Finding& finding) {
   const auto spare =
       room.free_bytes - static_cast<int64_t>((1 - kTightShare) * static_cast<double>(room.capacity_bytes));
   if (room.kept_bytes <= spare) {
-    finding.try_text = "memory allows to keep them: about " + short_bytes(room.kept_bytes) + " more, and " +
+    finding.try_text = "there is memory to keep them: about " + short_bytes(room.kept_bytes) + " more, and " +
                        short_bytes(room.free_bytes) + " of " + room.device + " are free at the peak";
     finding.confirm_by = "leave it out, and compare the peak of memory";
     return;
@@ -274,9 +274,9 @@ std::vector<Finding> find_recomputed(const Context& context) {
   finding.events = static_cast<int64_t>(ops.size());
   std::unordered_set<Row> nodes;
   for (const Called& each : ops) nodes.insert(each.node);
-  finding.title = "the backward pass computes activations again (checkpointing), " +
+  finding.title = "the backward pass recomputes activations (checkpointing) of " +
                   counted(context.study->per_step(static_cast<int64_t>(nodes.size())), "part", "parts") +
-                  " of the model in a step: " + short_percent(finding.share_of_step) + " of it";
+                  " of the model: " + short_percent(finding.share_of_step) + " of a step";
   return {finding};
 }
 

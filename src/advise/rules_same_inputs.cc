@@ -13,8 +13,8 @@
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "analyze/host/cpu_ops.h"
-#include "analyze/ops/same_values.h"
 #include "analyze/steps/phases.h"
+#include "analyze/verdict/same_values.h"
 #include "base/text.h"
 
 namespace firelane::advise {
@@ -37,7 +37,6 @@ bool is_layer(std::string_view name) {
 struct SameRun {
   std::vector<Row> ops;
   bool has_layer = false;
-  bool across_steps = false;
 };
 
 class SameRunFinder {
@@ -166,8 +165,8 @@ std::vector<Finding> find_repeated_inputs(const Context& context) {
                   .precedence = Precedence::kNeedless};
   evidence.fill(finding);
   finding.events = static_cast<int64_t>(runs.size());
-  finding.title = "the same operators run again in a step on the same, unchanged inputs, " +
-                  counted(context.study->per_step(static_cast<int64_t>(runs.size())), "time", "times") + " (" +
+  finding.title = "the same operators run again on unchanged inputs, " +
+                  counted(context.study->per_step(static_cast<int64_t>(runs.size())), "time", "times") + " a step (" +
                   names_of_run(context.model, longest->ops) + "): " + short_percent(finding.share_of_step) + " of it";
   finding.ranges.push_back({host.start_ns[longest->ops.front()], host.end_ns(longest->ops.back())});
   return {finding};

@@ -68,7 +68,7 @@ TEST(RepeatedInputs, a_prompt_that_is_encoded_in_every_round_is_told_first) {
   const Judged found = sampled_with(Prompt::kInEveryRound);
   ASSERT_FALSE(found.findings.empty());
   EXPECT_EQ(found.findings[0].id, "repeated-inputs");
-  EXPECT_NE(found.findings[0].title.find("4 times (aten::linear, aten::gelu)"), std::string::npos)
+  EXPECT_NE(found.findings[0].title.find("4 times a step (aten::linear, aten::gelu)"), std::string::npos)
       << found.findings[0].title;
   EXPECT_NEAR(static_cast<double>(found.findings[0].gain.middle_ns()), 4 * 3 * 34e3, 60e3);
 }

@@ -1,11 +1,10 @@
-#include "analyze/ops/same_values.h"
+#include "analyze/verdict/same_values.h"
 
 #include <algorithm>
 #include <charconv>
 #include <string_view>
 #include <system_error>
 #include <unordered_map>
-#include <utility>
 
 #include "analyze/host/cpu_ops.h"
 #include "analyze/ops/op_inputs.h"
@@ -119,7 +118,7 @@ class Numbering {
       const int64_t start_ns = host_.start_ns[op];
       while (step < steps_.steps.size() && start_ns >= steps_.steps[step].end_ns) {
         ++step;
-        before_ = std::exchange(now_, {});
+        now_.clear();
       }
       see_memory_until(start_ns);
       const bool judged =
@@ -130,7 +129,7 @@ class Numbering {
     for (const Candidate& each : candidates_) {
       const bool is_written =
           std::any_of(each.made.begin(), each.made.end(), [&](size_t block) { return blocks_[block].written; });
-      if (!is_written) (each.in_step ? out.in_step : out.across_steps).push_back({each.op, each.first});
+      if (!is_written) out.in_step.push_back({each.op, each.first});
     }
     return out;
   }
@@ -147,7 +146,6 @@ class Numbering {
   struct Candidate {
     Row op = kNoRow;
     Row first = kNoRow;
-    bool in_step = true;
     std::vector<size_t> made;
   };
   // What a tensor shows of its memory.
@@ -283,11 +281,9 @@ class Numbering {
                         phase != Phase::kData && phase != Phase::kTransfer;
     if (counts) {
       const auto [found, is_first] = now_.try_emplace(value, op);
-      const auto before = before_.find(value);
-      if (judged && (!is_first || before != before_.end())) {
+      if (judged && !is_first) {
         maker.candidate = candidates_.size();
-        candidates_.push_back(
-            {.op = op, .first = is_first ? before->second : found->second, .in_step = !is_first, .made = {}});
+        candidates_.push_back({.op = op, .first = found->second, .made = {}});
       }
     }
     makers_[host_.lane[op]] = maker;
@@ -311,7 +307,7 @@ class Numbering {
   std::unordered_map<uint64_t, View> views_;          // by tensor
   std::unordered_map<LaneId, Maker> makers_;          // the last op of each lane
   std::unordered_map<LaneId, uint64_t> last_values_;  // what it computed
-  std::unordered_map<uint64_t, Row> now_, before_;    // first calls of this step and of the one before, by value
+  std::unordered_map<uint64_t, Row> now_;             // first calls of this step, by value
   std::vector<Candidate> candidates_;
   uint64_t fresh_ = 0;
   size_t event_ = 0;

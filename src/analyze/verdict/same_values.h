@@ -8,7 +8,8 @@
 // that Python multiplies with have no value in a trace: they count as the same where the operator before them computed
 // the same as well.
 //
-// Not seen: writes from outside of operators (NumPy on the same memory).
+// Not seen: writes from outside of operators (NumPy on the same memory). From step to step nothing is compared: a
+// benchmark that trains on one batch for ever repeats all that does not learn.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +27,8 @@ struct SameValue {
 };
 
 struct SameValues {
-  bool is_known = false;                // the recording follows tensors, and shows all that writes them
-  std::vector<SameValue> in_step;       // computed before in the same step, in order of time
-  std::vector<SameValue> across_steps;  // computed in the step before, and not in this one, in order of time
+  bool is_known = false;           // the recording follows tensors, and shows all that writes them
+  std::vector<SameValue> in_step;  // computed before in the same step, in order of time
 };
 
 // Of outermost operators in the judged steps that are no part of a backward pass or an update. What is written later

@@ -330,7 +330,8 @@ std::vector<Rule> host_code_rules() {
        "places (after one operator and before another) where at least half of the steps have one.\n"
        "Shorter ones are the way from one operator to the next, which launch-overhead counts; so is what optimizers "
        "do\n"
-       "in Python, and the way into a backward pass. The gain is a replay without them.\n\n"
+       "in Python, and the way into a backward pass. On a CPU, lists of Python numbers that are made tensors count as\n"
+       "well, however short. The gain is a replay without them.\n\n"
        "What to do: do it less often, or in another thread or process; load data with DataLoader workers.\n\n"
        "When not: the work is what the program is for. with_stack=True shows which function it is.",
        find_host_code},

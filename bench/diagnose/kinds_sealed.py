@@ -6,6 +6,10 @@ autoencoder, photos with captions, packed documents, words that are drawn, group
 computed again, a differential equation, a policy's update, the closure of a framework, a large table, copies to go back
 to, short epochs, a search for NaN. Some of it no rule may know; then `findings` has the nearest, and `says` says so.
 For programs without a fault `near` names what is true of them all the same.
+
+Open since it was scored: `findings` begins with the rule that was written for a program afterwards, where there is one
+(anomaly-detection, recomputed-activations, repeated-inputs, copied-modules, full-sort, dense-gradients,
+repeated-keys).
 """
 
 from __future__ import annotations

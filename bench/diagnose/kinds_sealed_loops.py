@@ -282,7 +282,7 @@ def flow(on: Machine, fault: bool) -> Step:
 PROGRAMS = {
     "ode-stages-computed-again": Program(
         trajectories,
-        ("constant-work", "repeated-operators"),
+        ("repeated-inputs", "constant-work", "repeated-operators"),
         near=("launch-overhead", "dominant-operator", "recomputed-prefix"),
         says="each stage of the solver computes all stages before it again: ten calls of the network instead of four",
     ),
@@ -300,14 +300,14 @@ PROGRAMS = {
     ),
     "table-with-dense-gradients": Program(
         clicks,
-        ("dominant-operator", "zero-grad-fills"),
+        ("dense-gradients", "dominant-operator", "zero-grad-fills"),
         near=("pointwise-unfused", "unused-gradients"),
         says="the gradient of a large table is dense: zeros are written and added for rows that nobody read; "
         "sparse=True (no id names that: the nearest are those of the fills and the update)",
     ),
     "weights-deepcopied-in-every-step": Program(
         guarded,
-        ("whole-copies", "repeated-operators", "host-code"),
+        ("copied-modules", "whole-copies", "repeated-operators", "host-code"),
         near=("launch-overhead", "allocator-thrash"),
         says="deepcopy of weights and moments, tensor by tensor in Python; _foreach_copy_ into tensors that are kept",
     ),

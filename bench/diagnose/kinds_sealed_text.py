@@ -201,13 +201,13 @@ PROGRAMS = {
     ),
     "sampling-sorts-all-words": Program(
         sampled,
-        ("dominant-operator",),
+        ("full-sort", "dominant-operator"),
         near=("repeated-operators", "pointwise-unfused", "launch-overhead"),
         says="the whole vocabulary is sorted for every token, though only the fifty best words may be drawn",
     ),
     "keys-repeated-for-every-head": Program(
         grouped,
-        ("whole-copies", "dominant-operator", "layout-copies"),
+        ("repeated-keys", "whole-copies", "dominant-operator", "layout-copies"),
         near=("repeated-operators", "pointwise-unfused"),
         says="the cache of keys and values is copied eightfold for grouped-query attention in every layer and token",
     ),
@@ -219,7 +219,7 @@ PROGRAMS = {
     ),
     "decoder-recomputes-activations": Program(
         recomputed,
-        ("repeated-operators", "constant-work"),
+        ("recomputed-activations", "repeated-operators", "constant-work"),
         near=("dominant-operator",),
         says="activation checkpointing in all layers while most memory is free (no id names that: the nearest say that "
         "the same is computed twice)",

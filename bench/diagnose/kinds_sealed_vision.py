@@ -206,7 +206,7 @@ PROGRAMS = {
     ),
     "sampler-prompt-encoded-again": Program(
         prompted,
-        ("constant-work", "repeated-operators"),
+        ("repeated-inputs", "constant-work", "repeated-operators"),
         near=("launch-overhead", "dominant-operator"),
         says="the text encoder runs in every round of the sampler on the same prompt; once before the loop will do",
     ),

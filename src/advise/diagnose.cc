@@ -408,8 +408,10 @@ Diagnosis diagnose(const StudiedTrace& trace) {
   const Context context = context_of(trace);
   std::vector<Found> found = ask_rules(context);
   // To find nothing is good news only where there was enough to judge.
-  const bool saves_none = study.bound.limit != analyze::Limit::kUnknown &&
-                          std::none_of(found.begin(), found.end(), [](const Found& each) { return each.about_time; });
+  const bool saves_none =
+      study.bound.limit != analyze::Limit::kUnknown && std::none_of(found.begin(), found.end(), [](const Found& each) {
+        return each.about_time || each.finding.gain.middle_ns() > 0;
+      });
   out.healthy = saves_none && !is_mostly_idle(context);
   out.findings = merged(std::move(found));
   drop_explained(out.findings, model);

@@ -34,8 +34,8 @@ class Evidence {
     if (keep_low < 1) low_.device.push_back({row, keep_low});
     high_.device.push_back({row, keep_high});
   }
-  // A host slice of which `keep_low` stays at worst, and nothing at best. It is no part of what is counted.
-  void add_host(Row row, double keep_low = 1) {
+  // A host slice of which `keep_low` stays at worst, and `keep_high` at best. It is no part of what is counted.
+  void add_host(Row row, double keep_low = 1, double keep_high = 0) {
     const HostSlices& host = case_.model.host_slices;
     if (!case_.in_window(host.start_ns[row])) return;
     const analyze::HostCut cut{.lane = host.lane[row], .start_ns = host.start_ns[row], .end_ns = host.end_ns(row)};
@@ -44,6 +44,7 @@ class Evidence {
       low_.host.back().keep = keep_low;
     }
     high_.host.push_back(cut);
+    high_.host.back().keep = keep_high;
   }
   // A call, or an operator on the CPU, that takes time itself: `keep_low` (at worst) to `keep_high` (at best) of it
   // stays.

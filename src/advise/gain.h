@@ -2,7 +2,7 @@
 //
 // A rule says what it would change; saved_ns() replays the graph with that. gain_range() then turns the middle of what
 // the rule's extremes give into the range that is printed: the model's own error, as measured on programs whose gain
-// is known (kProofs in proofs.cc), and the noise of the steps themselves. docs/analyses.md, "Gains", says how.
+// is known (proofs.cc), and the noise of the steps themselves. docs/analyses.md, "Gains", says how.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "advise/diagnose.h"
+#include "advise/gain.h"
 #include "advise/proofs.h"
 #include "advise/testing.h"
 #include "model/trace_builder.h"
@@ -37,6 +38,19 @@ Diagnosis diagnosed(const std::vector<Op>& ops, double apart_us = 1) {
     builder.step(i, {.start_us = start, .end_us = at});
   }
   return diagnose(builder.build());
+}
+
+TEST(OnCpu, a_mask_that_all_rows_share_is_told_where_there_is_something_to_skip) {
+  const auto attention = [](std::string_view dims) {
+    return diagnosed({{"aten::scaled_dot_product_attention", 800, dims}});
+  };
+  const Diagnosis found = attention("[[2, 2, 256, 16], [2, 2, 256, 16], [2, 2, 256, 16], [256, 256]]");
+  const Finding* finding = find(found, "attention-mask");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->confidence, Confidence::kLow) << "its values are not in the trace";
+  EXPECT_GT(finding->gain.middle_ns(), 300'000);
+  EXPECT_EQ(find(attention("[[2, 2, 256, 16], [2, 2, 256, 16], [2, 2, 256, 16], []]"), "attention-mask"), nullptr);
+  EXPECT_EQ(find(attention("[[2, 2, 64, 16], [2, 2, 64, 16], [2, 2, 64, 16], [64, 64]]"), "attention-mask"), nullptr);
 }
 
 TEST(OnCpu, a_chain_of_pointwise_operators_saves_all_but_its_longest_at_best) {

@@ -2,34 +2,80 @@
 
 #include <algorithm>
 #include <iterator>
+#include <vector>
 
 namespace firelane::advise {
 
 namespace {
 
-// Made by bench/diagnose/calibrate.py from all recordings of tests/data/library but the held-out half. Where a rule had
-// more programs once, whose recordings are not kept (bench/diagnose/kinds_gains.py on two machines), and says the same
-// since, the larger error of both counts. Beside those about gains: the leak, the threads and the clones that were
-// planted, and true steps of our own recordings within 15% (bench/diagnose/library.md).
-constexpr Proof kProofs[] = {
-    {"allocator-thrash", 1, 1, 0.00, 0.00},     {"attention-mask", 3, 2, 0.04, 0.08},
-    {"attention-unfused", 9, 6, 0.11, 0.13},    {"constant-copies", 5, 5, 0.12, 0.42},
-    {"constant-work", 1, 1, 0.00, 0.00},        {"conv-bias-before-batch-norm", 1, 1, 0.05, 0.00},
-    {"cpu-oversubscription", 1, 1, 0.00, 0.00}, {"dominant-operator", 4, 4, 0.01, 0.33},
-    {"dtype-ping-pong", 3, 3, 0.15, 0.76},      {"fp32-matmul", 3, 3, 0.14, 0.00},
-    {"fp64-compute", 8, 8, 0.20, 1.56},         {"gc-pauses", 1, 1, 0.00, 0.03},
-    {"growing-input", 3, 2, 0.56, 0.22},        {"host-code", 7, 7, 0.02, 0.39},
-    {"host-compute", 5, 4, 0.04, 0.30},         {"host-sync", 7, 7, 0.16, 0.23},
-    {"input-bound", 6, 6, 0.00, 0.12},          {"launch-overhead", 2, 2, 0.02, 0.05},
-    {"layout-copies", 7, 5, 0.13, 0.23},        {"many-optimizers", 4, 4, 0.00, 0.46},
-    {"memory-leak", 1, 1, 0.00, 0.00},          {"padding", 1, 1, 0.02, 0.00},
-    {"pageable-copies", 4, 4, 0.04, 0.01},      {"pinned-allocation", 1, 1, 0.00, 0.39},
-    {"pointwise-unfused", 10, 9, 0.61, 0.80},   {"recomputed-prefix", 2, 2, 0.12, 0.12},
-    {"recording-distorts", 30, 28, 0.15, 0.15}, {"repeated-backward", 8, 8, 0.05, 0.00},
-    {"repeated-operators", 27, 27, 0.38, 0.17}, {"single-tensor-optimizer", 5, 5, 0.00, 0.02},
-    {"slow-steps", 4, 4, 0.22, 0.00},           {"stream-waits", 3, 2, 0.63, 0.08},
-    {"tensor-cores-unused", 1, 1, 0.00, 0.00},  {"unused-gradients", 9, 9, 0.09, 0.08},
-    {"whole-copies", 1, 1, 0.00, 0.02},         {"zero-grad-fills", 1, 1, 0.03, 0.00},
+// Made by bench/diagnose/calibrate.py from all recordings of tests/data/library but the held-out half, row by row. The
+// programs of the sealed test are among them since it was opened; some rules were written for them.
+constexpr Proof kMeasured[] = {
+    {"allocator-thrash", 1, 1, 0.00, 0.00},
+    {"anomaly-detection", 2, 2, 0.00, 0.54},
+    {"attention-mask", 3, 3, 0.00, 0.47},
+    {"attention-unfused", 1, 1, 0.00, 0.13},
+    {"constant-copies", 5, 5, 0.12, 0.42},
+    {"constant-work", 1, 1, 0.00, 0.00},
+    {"copied-modules", 2, 2, 0.00, 0.00},
+    {"dense-gradients", 2, 2, 0.00, 0.34},
+    {"dominant-operator", 4, 4, 0.01, 0.33},
+    {"dtype-ping-pong", 1, 1, 0.00, 0.71},
+    {"fp32-matmul", 1, 1, 0.07, 0.00},
+    {"fp64-compute", 8, 8, 0.20, 1.56},
+    {"full-sort", 2, 2, 0.07, 0.10},
+    {"growing-input", 2, 1, 0.56, 0.11},
+    {"host-code", 9, 9, 0.02, 0.05},
+    {"host-compute", 5, 5, 0.04, 0.30},
+    {"host-sync", 8, 8, 0.28, 0.23},
+    {"input-bound", 6, 6, 0.00, 0.12},
+    {"layout-copies", 1, 1, 0.00, 0.23},
+    {"many-optimizers", 4, 4, 0.00, 0.46},
+    {"padding", 1, 1, 0.02, 0.00},
+    {"pageable-copies", 1, 1, 0.00, 0.00},
+    {"pinned-allocation", 1, 1, 0.00, 0.39},
+    {"pointwise-unfused", 6, 6, 0.38, 0.43},
+    {"recomputed-activations", 2, 2, 0.00, 0.13},
+    {"recomputed-prefix", 1, 1, 0.09, 0.00},
+    {"repeated-backward", 8, 8, 0.05, 0.00},
+    {"repeated-inputs", 4, 4, 0.03, 0.18},
+    {"repeated-keys", 2, 2, 0.00, 0.04},
+    {"repeated-operators", 28, 28, 0.38, 0.17},
+    {"slow-steps", 5, 5, 0.22, 0.13},
+    {"stream-waits", 3, 2, 0.63, 0.08},
+    {"unused-gradients", 11, 11, 0.09, 0.25},
+    {"whole-copies", 1, 1, 0.00, 0.02},
+};
+
+// Made by it on 16 November from recordings that are not kept (bench/diagnose/kinds_gains.py on two machines), when
+// programs of which nothing was said still counted as wrong. Where the rule has both, the more programs and the larger
+// errors count.
+constexpr Proof kEarlier[] = {
+    {"attention-mask", 3, 2, 0.04, 0.08},
+    {"attention-unfused", 9, 6, 0.11, 0.13},
+    {"conv-bias-before-batch-norm", 1, 1, 0.05, 0.00},
+    {"dtype-ping-pong", 3, 3, 0.15, 0.76},
+    {"fp32-matmul", 3, 3, 0.14, 0.00},
+    {"gc-pauses", 1, 1, 0.00, 0.03},
+    {"growing-input", 3, 2, 0.56, 0.22},
+    {"host-sync", 7, 7, 0.16, 0.23},
+    {"launch-overhead", 2, 2, 0.02, 0.05},
+    {"layout-copies", 7, 5, 0.13, 0.23},
+    {"pageable-copies", 4, 4, 0.04, 0.01},
+    {"pointwise-unfused", 10, 9, 0.61, 0.80},
+    {"recomputed-prefix", 2, 2, 0.12, 0.12},
+    {"single-tensor-optimizer", 5, 5, 0.00, 0.02},
+    {"slow-steps", 4, 4, 0.22, 0.00},
+    {"tensor-cores-unused", 1, 1, 0.00, 0.00},
+    {"zero-grad-fills", 1, 1, 0.03, 0.00},
+};
+
+// Entered by hand: what these say is no gain, so that calibrate.py cannot measure it. A leak and too many threads that
+// were planted and seen; and true steps of our own recordings, within 15% (bench/diagnose/library.md).
+constexpr Proof kSeen[] = {
+    {"cpu-oversubscription", 1, 1, 0.00, 0.00},
+    {"memory-leak", 1, 1, 0.00, 0.00},
+    {"recording-distorts", 30, 28, 0.15, 0.15},
 };
 
 constexpr Errors kErrorsOfAll = {.below = 0.30, .above = 0.62};  // the same of all programs, whatever the rule
@@ -47,9 +93,27 @@ double shrunk(int programs, double own, double of_all, double least, double most
 }  // namespace
 
 const Proof* proof_of(std::string_view rule) {
-  const auto* found =
-      std::find_if(std::begin(kProofs), std::end(kProofs), [&](const Proof& each) { return each.rule == rule; });
-  return found == std::end(kProofs) ? nullptr : found;
+  static const std::vector<Proof> all = [] {
+    std::vector<Proof> rows(std::begin(kMeasured), std::end(kMeasured));
+    rows.insert(rows.end(), std::begin(kSeen), std::end(kSeen));
+    for (const Proof& earlier : kEarlier) {
+      const auto same =
+          std::find_if(rows.begin(), rows.end(), [&](const Proof& row) { return row.rule == earlier.rule; });
+      if (same == rows.end()) {
+        rows.push_back(earlier);
+        continue;
+      }
+      const Proof& more = earlier.programs >= same->programs ? earlier : *same;
+      *same = {.rule = more.rule,
+               .programs = more.programs,
+               .right = more.right,
+               .below = std::max(earlier.below, same->below),
+               .above = std::max(earlier.above, same->above)};
+    }
+    return rows;
+  }();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Proof& each) { return each.rule == rule; });
+  return found == all.end() ? nullptr : &*found;
 }
 
 Errors errors_of(std::string_view rule) {

@@ -43,19 +43,25 @@ std::vector<Rule> anomaly_rules();     // autograd checks every node for NaN
 std::vector<Rule> one_time_rules();    // loading, compiling, first calls, first memory
 std::vector<Rule> npu_rules();         // Ascend: operators that CANN compiles
 
-std::vector<Rule> kernels_rules();        // precision, tensor cores, fusion, casts
-std::vector<Rule> attention_rules();      // attention by hand
-std::vector<Rule> convolutions_rules();   // needless biases, layouts
-std::vector<Rule> generation_rules();     // recomputed prefixes, caches that are copied
-std::vector<Rule> gradients_rules();      // gradients that nobody uses
-std::vector<Rule> waste_rules();          // masks that cost the fast attention
-std::vector<Rule> padding_rules();        // positions of a batch that hold nothing
-std::vector<Rule> device_rules();         // collectives, grids, pinned memory
-std::vector<Rule> again_rules();          // passes, copies and constants that were there before
-std::vector<Rule> constant_work_rules();  // constants that are computed again
-std::vector<Rule> streams_rules();        // streams that wait for each other
-std::vector<Rule> memory_rules();         // limit, spikes, growth, fragmentation, the allocator
-std::vector<Rule> growth_rules();         // steps that take longer and longer
-std::vector<Rule> dominant_rules();       // one operator, kernel or size that takes most of a step
+std::vector<Rule> kernels_rules();          // precision, tensor cores, fusion, casts
+std::vector<Rule> attention_rules();        // attention by hand
+std::vector<Rule> convolutions_rules();     // needless biases, layouts
+std::vector<Rule> generation_rules();       // recomputed prefixes, caches that are copied
+std::vector<Rule> gradients_rules();        // gradients that nobody uses
+std::vector<Rule> dense_gradients_rules();  // gradients of tables with a value for every row
+std::vector<Rule> copied_modules_rules();   // models that are copied whole
+std::vector<Rule> repeated_keys_rules();    // keys and values written out for each head
+std::vector<Rule> full_sort_rules();        // all is sorted, and little is used
+std::vector<Rule> waste_rules();            // masks that cost the fast attention
+std::vector<Rule> padding_rules();          // positions of a batch that hold nothing
+std::vector<Rule> device_rules();           // collectives, grids, pinned memory
+std::vector<Rule> again_rules();            // passes, copies and constants that were there before
+std::vector<Rule> constant_work_rules();    // constants that are computed again
+std::vector<Rule> same_inputs_rules();      // parts that run again on the same inputs
+std::vector<Rule> recomputed_rules();       // activations that the backward pass computes again
+std::vector<Rule> streams_rules();          // streams that wait for each other
+std::vector<Rule> memory_rules();           // limit, spikes, growth, fragmentation, the allocator
+std::vector<Rule> growth_rules();           // steps that take longer and longer
+std::vector<Rule> dominant_rules();         // one operator, kernel or size that takes most of a step
 
 }  // namespace firelane::advise

@@ -2,8 +2,9 @@
 // operator.
 //
 // The engine's checks stand in the trace: aten::isnan, aten::_is_any_true and a read of the answer, called by the node
-// itself. The stacks do not: making one is a part of the operator whose node it belongs to. So the checks are taken out
-// altogether, and of operators that make nodes as much as stacks took in programs that were measured with and without.
+// itself. The stacks do not: making one is a part of the operator whose node it belongs to. What it takes, views tell:
+// they do nothing else. So the checks are taken out altogether, and of operators that make nodes as much as a view at
+// the same place takes.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "advise/evidence.h"
 #include "advise/rule.h"
 #include "advise/text.h"
+#include "analyze/host/cpu_ops.h"
 #include "base/text.h"
 
 namespace firelane::advise {
@@ -20,10 +22,8 @@ namespace {
 
 constexpr std::string_view kNodeOf = "autograd::engine::evaluate_function: ";
 
-// What making the stack of one node takes, at worst and at best for the gain: Python's frames, deep or shallow.
-constexpr int64_t kLeastStackNs = 60'000;
-constexpr int64_t kMostStackNs = 250'000;
-constexpr double kLeastKept = 0.1;  // of an operator: it is still called
+constexpr int64_t kUsualStackNs = 100'000;  // where no view makes a node
+constexpr double kLeastKept = 0.05;         // of an operator: it is still called
 
 bool is_check(std::string_view name) {
   return name == "aten::isnan" || name == "aten::_is_any_true" || name == "aten::item";
@@ -68,6 +68,37 @@ int64_t nodes_made(const Model& model, Row op) {
   return first == kNoNumber ? 0 : last - first + 1;
 }
 
+// A view that makes a node: its time is that of the node's stack.
+bool is_stack_alone(const Model& model, Row row) {
+  const HostSlices& host = model.host_slices;
+  if (host.kind[row] != HostKind::kOp || !analyze::is_view_op(model.text(host.name[row]))) return false;
+  const Row detail = model.op_detail(row);
+  return detail != kNoRow && model.op_details.sequence_number[detail] >= 0;
+}
+
+// What a stack takes in this program at least, most often: a quarter of all views take less.
+int64_t usual_stack_ns(const Context& context) {
+  std::vector<int64_t> all;
+  for (Row row = 0; row < context.model.host_slices.size(); ++row) {
+    const bool is_judged = context.in_window(context.model.host_slices.start_ns[row]);
+    if (is_judged && is_stack_alone(context.model, row)) all.push_back(context.model.host_slices.duration_ns[row]);
+  }
+  if (all.empty()) return kUsualStackNs;
+  const auto quarter = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 4);
+  std::nth_element(all.begin(), quarter, all.end());
+  return *quarter;
+}
+
+// The deeper the program stands in Python's functions the more: where a view is part of the operator, it says so.
+int64_t stack_ns_of(const Model& model, Row op, int64_t usual_ns) {
+  const HostSlices& host = model.host_slices;
+  for (Row row = op; row < host.size() && host.lane[row] == host.lane[op] && host.start_ns[row] < host.end_ns(op);
+       ++row) {
+    if (is_stack_alone(model, row)) return host.duration_ns[row];
+  }
+  return usual_ns;
+}
+
 std::vector<Finding> find_anomaly_detection(const Context& context) {
   const std::vector<Row> found = checks(context);
   if (found.empty()) return {};
@@ -90,15 +121,17 @@ std::vector<Finding> find_anomaly_detection(const Context& context) {
     const bool waits = is_call(host.kind[row]) && contains(model.text(host.name[row]), "Synchronize");
     if (waits && in_check(host.parent[row])) evidence.add_wait(row);
   }
+  const int64_t usual_ns = usual_stack_ns(context);
   for (Row row = 0; row < host.size(); ++row) {
     if (!is_outermost_op(host, row) || model.text(host.name[row]).starts_with("autograd::")) continue;
     const auto took = static_cast<double>(std::max<int64_t>(1, host.duration_ns[row]));
     const auto nodes = static_cast<double>(nodes_made(model, row));
     if (nodes == 0) continue;
-    const auto kept = [&](int64_t stack_ns) {
-      return std::max(kLeastKept, 1 - nodes * static_cast<double>(stack_ns) / took);
-    };
-    evidence.add_call(row, kept(kLeastStackNs), kept(kMostStackNs));
+    const auto stack = static_cast<double>(stack_ns_of(model, row, usual_ns));
+    const auto kept = [&](double stack_ns) { return std::max(kLeastKept, 1 - nodes * stack_ns / took); };
+    constexpr double kLess = 0.85;
+    constexpr double kMore = 1.15;
+    evidence.add_call(row, kept(kLess * stack), kept(kMore * stack));
   }
   Finding finding{.id = "anomaly-detection",
                   .try_text = "turn it on to look for a NaN, not for training",
@@ -125,7 +158,7 @@ std::vector<Rule> anomaly_rules() {
        "operators.\n\n"
        "Found where at least half of the backward nodes call aten::isnan themselves. The gain leaves the checks out, "
        "and\n"
-       "60 to 250 us for each node that the forward pass makes.\n\n"
+       "for each node that the forward pass makes as much as a view takes that makes one: that is its stack alone.\n\n"
        "What to do: turn it off; look for a NaN with it in a short run of its own.\n\n"
        "When not: the run is that search.",
        find_anomaly_detection},

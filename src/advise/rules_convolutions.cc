@@ -217,6 +217,7 @@ std::vector<Finding> find_layout_copies(const Context& context) {
       .try_code = images.any ? "model = model.to(memory_format=torch.channels_last)" : "",
       .confidence = Confidence::kLow,
       .confirm_by = context.flag(RecordOption::kStacks) + ", to see who asks for another layout",
+      .cause = "layout-copies",
       .part_of = kFusion};
   if (half) {
     finding.try_text = "keep images in channels_last, and compute in bf16 under autocast: fp32 moves twice the bytes";

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "advise/dead_passes.h"
 #include "advise/evidence.h"
 #include "advise/gradient_use.h"
 #include "advise/host_evidence.h"
@@ -350,8 +351,9 @@ std::vector<Finding> find_unused_gradients(const Context& context) {
   const Model& model = context.model;
   const NeedlessEnd last(context, gradients);
   const UnusedPart part(context, gradients);
+  const DeadPasses dead(model, gradients);
   const LayerTails tails(model, phases, gradients);
-  const auto is_needless = [&](Row op) { return last.holds(op) || part.holds(op); };
+  const auto is_needless = [&](Row op) { return last.holds(op) || part.holds(op) || dead.holds(op); };
   const auto is_computed = [&](Row op, std::string_view kernel) {
     return tails.holds(op) || computes(model, op, kernel, gradients);
   };
@@ -366,18 +368,37 @@ std::vector<Finding> find_unused_gradients(const Context& context) {
     if (!needless && !tails.holds(op)) evidence.add_host(node_of(model, op), kNodeKeep);
   }
   const ForwardOps forward(context, phases);
-  std::set<Row> graph;  // forward ops whose nodes are all for nobody
+  std::set<Row> graph;        // forward ops whose nodes are all for nobody
+  std::vector<Row> for_loss;  // of these, those that only lead to a loss whose gradients nobody uses
   for (Row op = 0; op < model.host_slices.size(); ++op) {
     if (!is_outermost_op(model.host_slices, op) || phases.host[op] != analyze::Phase::kBackward) continue;
     if (!is_needless(op)) continue;
     const Row made_by = forward.of(op);
-    if (made_by != kNoRow && graph.insert(made_by).second) add_graph_of(context, made_by, evidence);
+    if (made_by != kNoRow && graph.insert(made_by).second) {
+      if (dead.holds(op)) {
+        for_loss.push_back(made_by);
+      } else {
+        add_graph_of(context, made_by, evidence);
+      }
+    }
     if (context.has_device_work) {
       evidence.add_host(op, kNodeKeep);
     } else {
       evidence.add_call(op, 0.1, 0);
     }
     evidence.add_way_to(op);
+  }
+  for_loss = with_those_between(model, std::move(for_loss));
+  for (const Row op : for_loss) {
+    if (context.has_device_work) {
+      evidence.add_host(op, kNodeKeep);
+    } else {
+      evidence.add_call(op, 0.1, 0);
+    }
+    evidence.add_way_to(op);
+  }
+  if (context.has_device_work) {
+    for (const Row work : launched_during(model, for_loss)) evidence.add_device(work, 0, 0);
   }
   std::set<Row> seen(gradients.nodes.begin(), gradients.nodes.end());
   const auto add_node = [&](Row node) {
@@ -420,6 +441,11 @@ std::vector<Finding> find_unused_gradients(const Context& context) {
         "a loss reaches parameters that it does not train: detach what goes into it, or freeze these meanwhile";
     finding.try_code = "loss_d = f(D(fake.detach()))  # and D.requires_grad_(False) while G's loss goes back";
     finding.confirm_by = "look at which parameters have .grad when zero_grad() is called";
+    if (!for_loss.empty()) {
+      finding.title += ", with the forward pass that only they need";
+      finding.try_text = "leave that pass out: its loss, if that is what it is for, is known from the one before";
+      finding.try_code = "loss = closure()  # once, and log that; or evaluate under torch.no_grad()";
+    }
   }
   return {finding};
 }

@@ -1,5 +1,6 @@
 // What the program's own host does while nothing is launched: operators on the CPU, garbage collection, other code.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "advise/text.h"
 #include "analyze/common/median.h"
 #include "analyze/host/dispatch.h"
+#include "analyze/steps/phases.h"
 
 namespace firelane::advise {
 
@@ -203,6 +205,35 @@ void keep_what_comes_again(const Context& context, std::vector<analyze::CodeStre
   stretches = std::move(kept);
 }
 
+// Lists of Python numbers that become tensors (torch.tensor(list), or a list as an index): aten::empty, aten::to and
+// aten::lift_fresh in a row, with the list read before the first and between the first two. Each is too short for a
+// stretch of its own.
+std::vector<analyze::CodeStretch> lists_made_tensors(const Context& context) {
+  constexpr int64_t kLeastFillNs = 10'000;  // fewer numbers are no matter
+  constexpr int64_t kTimesTheFill = 4;      // reading the list takes about as long as filling the tensor
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  const auto& phases = context.trace.get<analyze::find_phases>();
+  const auto lane = static_cast<size_t>(context.study->host->chains[0].lanes[0]);
+  std::vector<analyze::CodeStretch> out;
+  std::array<Row, 4> last = {kNoRow, kNoRow, kNoRow, kNoRow};  // outermost ops, the newest last
+  for (Row row = model.lanes.host_begin[lane]; row < model.lanes.host_end[lane]; ++row) {
+    if (!is_outermost_op(host, row) || !context.in_window(host.start_ns[row])) continue;
+    last = {last[1], last[2], last[3], row};
+    const auto is = [&](size_t at, std::string_view name) {
+      return last[at] != kNoRow && model.text(host.name[last[at]]) == name;
+    };
+    if (!is(1, "aten::empty") || !is(2, "aten::to") || !is(3, "aten::lift_fresh")) continue;
+    if (phases.host[last[1]] == analyze::Phase::kData) continue;  // waiting for data is another finding
+    const int64_t fill_ns = host.start_ns[last[2]] - host.end_ns(last[1]);
+    if (fill_ns < kLeastFillNs) continue;
+    int64_t from_ns = host.start_ns[last[1]];
+    if (last[0] != kNoRow && from_ns - host.end_ns(last[0]) <= kTimesTheFill * fill_ns) from_ns = host.end_ns(last[0]);
+    out.push_back({.start_ns = from_ns, .end_ns = host.end_ns(last[3])});
+  }
+  return out;
+}
+
 // Long stretches without any operator: files, logs, plots, environments, text, data that no DataLoader loads.
 std::vector<Finding> find_host_code(const Context& context) {
   const Model& model = context.model;
@@ -220,6 +251,16 @@ std::vector<Finding> find_host_code(const Context& context) {
                   [&](const analyze::CodeStretch& each) { return work.holds(each.start_ns) || gives_back(each); });
   }
   keep_what_comes_again(context, stretches);
+  int64_t lists_ns = 0;
+  const size_t long_ones = stretches.size();
+  for (const analyze::CodeStretch& list : lists_made_tensors(context)) {
+    const bool is_in_one =
+        std::any_of(stretches.begin(), stretches.begin() + static_cast<std::ptrdiff_t>(long_ones),
+                    [&](const auto& each) { return list.start_ns < each.end_ns && each.start_ns < list.end_ns; });
+    if (is_in_one || context.has_device_work) continue;  // copies to a device are other findings' matter
+    lists_ns += list.end_ns - list.start_ns;
+    stretches.push_back(list);
+  }
   if (stretches.empty()) return {};
   std::sort(stretches.begin(), stretches.end(), [](const analyze::CodeStretch& a, const analyze::CodeStretch& b) {
     return a.end_ns - a.start_ns > b.end_ns - b.start_ns;
@@ -241,9 +282,17 @@ std::vector<Finding> find_host_code(const Context& context) {
                   short_time(finding.cost_ns) + " of each step (" + short_percent(finding.share_of_step) + ")" +
                   (function != kNoRow ? ", most in " + std::string(model.text(model.host_slices.name[function]))
                                       : place_text(context, stretches.front()));
+  if (lists_ns > 0) {
+    finding.title += "; " + short_time(study.per_step(lists_ns)) + " of it makes tensors of Python lists";
+  }
   if (function != kNoRow) finding.slices.push_back({.row = function, .on_device = false});
   finding.try_text = "do it less often, move it to another thread or process, or load data with DataLoader workers";
   finding.try_code = "if step % 100 == 0: log(...)  # no files, plots or logs in most steps";
+  if (2 * study.per_step(lists_ns) > finding.cost_ns) {
+    finding.try_text =
+        "keep numbers in tensors instead of lists: each list is read again for every operator that takes it";
+    finding.try_code = "for part in torch.randperm(n).split(size): x[part]  # instead of shuffled lists";
+  }
   finding.confidence = function == kNoRow ? Confidence::kMedium : Confidence::kHigh;
   if (function == kNoRow)
     finding.confirm_by = "record with " + context.flag(RecordOption::kStacks) + ", to see which function it is";
@@ -281,7 +330,8 @@ std::vector<Rule> host_code_rules() {
        "places (after one operator and before another) where at least half of the steps have one.\n"
        "Shorter ones are the way from one operator to the next, which launch-overhead counts; so is what optimizers "
        "do\n"
-       "in Python, and the way into a backward pass. The gain is a replay without them.\n\n"
+       "in Python, and the way into a backward pass. On a CPU, lists of Python numbers that are made tensors count as\n"
+       "well, however short. The gain is a replay without them.\n\n"
        "What to do: do it less often, or in another thread or process; load data with DataLoader workers.\n\n"
        "When not: the work is what the program is for. with_stack=True shows which function it is.",
        find_host_code},

@@ -90,5 +90,45 @@ TEST(HostCompute, an_operator_whose_work_another_thread_launches_does_not_comput
   }
 }
 
+// Four steps on a CPU: a layer, and ten lists of numbers, or tensors, that an operator takes as an index.
+class Indexing : public WrittenProgram<Indexing> {
+ public:
+  Indexing& step(bool lists) {
+    op("aten::linear", 1000);
+    for (int i = 0; i < 10; ++i) {
+      if (lists) {
+        at_ += 90;  // the list is read
+        op("aten::empty", 3);
+        at_ += 60;  // and written
+        op("aten::to", 4);
+        op("aten::lift_fresh", 1);
+      }
+      op("aten::index", 40);
+    }
+    return end_step();
+  }
+
+ private:
+  void op(std::string_view name, double us) {
+    builder_.op(name, {.start_us = at_, .end_us = at_ + us});
+    at_ += us + 1;
+  }
+};
+
+Judged indexed(bool lists) {
+  Indexing program;
+  for (int i = 0; i < 4; ++i) program.step(lists);
+  return program.judged();
+}
+
+TEST(HostCode, lists_that_become_tensors_count_though_each_is_short) {
+  const Judged found = indexed(true);
+  const Finding* finding = find(found, "host-code");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NE(finding->title.find("makes tensors of Python lists"), std::string::npos) << finding->title;
+  EXPECT_GT(finding->gain.middle_ns(), 10 * 120'000);
+  EXPECT_EQ(find(indexed(false), "host-code"), nullptr);
+}
+
 }  // namespace
 }  // namespace firelane::advise

@@ -40,6 +40,29 @@ analyze::Dims shared_mask(const Model& model, Row op) {
   return is_shared && mask[rank - 1] == mask[rank - 2] && mask[rank - 1] > 1 ? mask : analyze::Dims{};
 }
 
+// Of operators on the CPU, which go through all scores as well: half of them, or far more where short documents share a
+// row.
+constexpr MaskCost kOnCpu = {.low = 0.6, .high = 0.25};
+// Shorter rows fit into few of the blocks that the CPU's kernel goes through: there is hardly one to leave out.
+constexpr int64_t kLeastOnCpu = 192;
+
+// The calls themselves and those of their backward pass, which take the mask as well.
+void add_on_cpu(const Context& context, const std::set<analyze::Dims>& squares, Evidence& evidence) {
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  int64_t until_ns = INT64_MIN;
+  for (Row row = 0; row < host.size(); ++row) {
+    if (row > 0 && host.lane[row] != host.lane[row - 1]) until_ns = INT64_MIN;
+    if (host.kind[row] != HostKind::kOp || host.start_ns[row] < until_ns) continue;
+    if (!contains(model.text(host.name[row]), "aten::") || !contains(model.text(host.name[row]), "scaled_dot_product"))
+      continue;
+    const std::vector<analyze::Dims> dims = analyze::parse_input_dims(input_dims_text(model, row));
+    if (std::none_of(dims.begin(), dims.end(), [&](const auto& each) { return squares.contains(each); })) continue;
+    evidence.add_call(row, kOnCpu.low, kOnCpu.high);
+    until_ns = host.end_ns(row);
+  }
+}
+
 std::vector<Finding> find_attention_mask(const Context& context) {
   const Model& model = context.model;
   const HostSlices& host = model.host_slices;
@@ -75,6 +98,7 @@ std::vector<Finding> find_attention_mask(const Context& context) {
     return false;
   };
   Evidence evidence(context);
+  if (!context.has_device_work && longest >= kLeastOnCpu) add_on_cpu(context, squares, evidence);
   analyze::TraitsOfNames traits(model);
   for (Row row = 0; row < model.device_slices.size(); ++row) {
     const Row op = model.device_slices.op[row];
@@ -103,8 +127,14 @@ std::vector<Finding> find_attention_mask(const Context& context) {
       .confirm_by = "look at the mask: a trace shows its shape, not its values"};
   evidence.fill(finding);
   finding.title = "attention gets a mask of " + std::to_string(longest) + " x " + std::to_string(longest) +
-                  " as a tensor, which the fastest kernels do not take: it takes " +
+                  (context.has_device_work ? " as a tensor, which the fastest kernels do not take: it takes "
+                                           : " as a tensor, and computes the scores that it hides: it takes ") +
                   short_percent(finding.share_of_step) + " of a step";
+  if (!context.has_device_work) {
+    finding.confidence = Confidence::kLow;  // how much it hides decides
+    finding.try_text = "if the mask is causal, say so instead of passing it; documents that share a row attend apart";
+    finding.try_code = "F.scaled_dot_product_attention(q, k, v, is_causal=True)  # x.view(rows * documents, -1, width)";
+  }
   return {finding};
 }
 
@@ -122,8 +152,10 @@ std::vector<Rule> waste_rules() {
        "flex_attention\n"
        "with a block mask. Padding: sort by length, or nested tensors.\n"
        "\n"
-       "When not: the mask is neither. Only masks that all sequences share are named: the others differ from sample to "
-       "sample.",
+       "When not: the mask is neither. Only masks that all sequences share are named: the others differ from sample "
+       "to\n"
+       "sample. On a CPU, rows of fewer than 192 positions are left out, of which a causal kernel skips next to "
+       "nothing.",
        find_attention_mask},
   };
 }

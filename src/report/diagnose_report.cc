@@ -82,7 +82,7 @@ std::string as_text(const StudiedTrace& trace, const TextStyle& style) {
   const bool has_steps = !diagnosis.empty && diagnosis.judges_time;
   if (has_steps) out += step_bars(advise::timed_trace(trace).get<analyze::study>(), style) + "\n";
   const bool says_why = !diagnosis.why.empty();
-  if (says_why) out += painted(std::string(nothing_text(diagnosis)), kBold, style) + ": " + diagnosis.why + ".\n";
+  if (says_why) out += painted(nothing_text(diagnosis), kBold, style) + ": " + diagnosis.why + ".\n";
   size_t number = 0;
   for (const advise::Finding& finding : diagnosis.findings) {
     if (number > 0 || says_why) out += "\n";
@@ -138,10 +138,13 @@ void write_finding(JsonWriter& json, const Model& model, const analyze::Study& s
 
 }  // namespace
 
-std::string_view nothing_text(const advise::Diagnosis& diagnosis) {
-  if (!diagnosis.healthy) return "No fix found";
-  // Findings about memory or recording may follow, so it must not say that there is nothing at all.
-  return diagnosis.findings.empty() ? "Nothing worth fixing" : "Nothing to speed up";
+std::string nothing_text(const advise::Diagnosis& diagnosis) {
+  // Findings about memory or the recording may follow, so it must not say that there is nothing at all.
+  if (!diagnosis.findings.empty()) {
+    return "No change found that would make steps shorter (" +
+           advise::counted(static_cast<int64_t>(diagnosis.findings.size()), "remark", "remarks") + " below)";
+  }
+  return diagnosis.healthy ? "Nothing worth fixing" : "No fix found";
 }
 
 std::string place_text(int64_t start_ns, int64_t duration_ns) {
@@ -170,7 +173,7 @@ std::string short_diagnosis(const StudiedTrace& trace, const ShortOptions& optio
   const auto& diagnosis = trace.get<advise::diagnose>();
   const TextStyle& style = options.style;
   std::string out = painted(diagnosis.verdict.sentence(), kBold, style) + "\n";
-  if (!diagnosis.why.empty()) out += lowered(std::string(nothing_text(diagnosis))) + ": " + diagnosis.why + "\n";
+  if (!diagnosis.why.empty()) out += lowered(nothing_text(diagnosis)) + ": " + diagnosis.why + "\n";
   size_t number = 0;
   for (const advise::Finding& finding : diagnosis.findings) {
     if (number == options.max_findings) break;
@@ -242,7 +245,7 @@ Result<Report> make_findings(const StudiedTrace& trace, const Arguments&) {
     report.facts.push_back(recorded_steps_fact(study.recorded_steps));
   }
   if (!diagnosis.why.empty()) {
-    report.facts.push_back({"why", std::string(nothing_text(diagnosis)), Kind::kText, diagnosis.why});
+    report.facts.push_back({"why", nothing_text(diagnosis), Kind::kText, diagnosis.why});
   }
   Table table = empty_findings({{"gain_likely_ns", "Likely", Kind::kDuration},
                                 {"try", "Try"},

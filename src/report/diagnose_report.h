@@ -29,8 +29,9 @@ struct ShortOptions {
 };
 std::string short_diagnosis(const StudiedTrace& trace, const ShortOptions& options = {});
 
-// What stands before Diagnosis::why: "Nothing worth fixing", or that no fix was found.
-std::string_view nothing_text(const advise::Diagnosis& diagnosis);
+// What stands before Diagnosis::why: "Nothing worth fixing", that no fix was found, or, above findings that save no
+// time, that none makes steps shorter.
+std::string nothing_text(const advise::Diagnosis& diagnosis);
 
 // "saves 2.0 ms to 4.0 ms of a step: 1.05x to 1.11x as fast"; "" for findings that save no time by themselves.
 std::string gain_text(const advise::Finding& finding, const analyze::Study& study);

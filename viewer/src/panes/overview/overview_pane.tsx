@@ -70,19 +70,19 @@ function OverviewPane(props: PaneProps): JSX.Element {
   );
 }
 
+/** The command says the same (report/diagnose_report.cc): findings that save no time are no contradiction to it. */
+function nothingText(diagnosis: Diagnosis): string {
+  if (diagnosis.findings.length > 0) return "No change found that would make steps shorter";
+  return diagnosis.healthy ? "Nothing worth fixing" : "No fix found";
+}
+
 function Findings(props: { trace: TraceClient; diagnosis: Diagnosis; isJudged: boolean }): JSX.Element {
   const { diagnosis } = props;
   return (
     <section class="stack" aria-label="Findings">
-      {diagnosis.healthy && (
-        <div class="card healthy">
-          <h2>Nothing worth fixing</h2>
-          <p>{capitalize(diagnosis.why)}.</p>
-        </div>
-      )}
-      {!diagnosis.healthy && diagnosis.why !== "" && (
-        <div class="card">
-          <h2>No fix found</h2>
+      {diagnosis.why !== "" && (
+        <div class={diagnosis.healthy ? "card healthy" : "card"}>
+          <h2>{nothingText(diagnosis)}</h2>
           <p>{capitalize(diagnosis.why)}.</p>
         </div>
       )}
@@ -93,7 +93,7 @@ function Findings(props: { trace: TraceClient; diagnosis: Diagnosis; isJudged: b
           <pre class="code">firelane record -- python train.py</pre>
         </div>
       )}
-      {!diagnosis.healthy && diagnosis.findings.length > 0 && (
+      {diagnosis.why === "" && diagnosis.findings.length > 0 && (
         <h2 class="section-title">
           What to fix, largest first <StepsLabel />
         </h2>

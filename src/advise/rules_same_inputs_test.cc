@@ -1,0 +1,83 @@
+// Parts of a program that run again on the same inputs, and what only looks like it.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "advise/testing.h"
+
+namespace firelane::advise {
+namespace {
+
+constexpr uint64_t kWords = 0x2000;  // made before the recording, as are the weights
+constexpr uint64_t kWeights = 0x3000;
+
+// Operators on a CPU, each of which takes tensors that fill their memory and makes one.
+class SampledProgram : public WrittenProgram<SampledProgram> {
+ public:
+  uint64_t op(std::string_view name, std::initializer_list<uint64_t> inputs) {
+    std::string tensors;
+    std::string dims;
+    for (const uint64_t storage : inputs) {
+      tensors += (tensors.empty() ? "[[" : ", [") + std::to_string(storage + 1) + ", " + std::to_string(storage) +
+                 ", 0, -1, \"float\"]";
+      dims += dims.empty() ? "[[32, 32]" : ", [32, 32]";
+    }
+    builder_.op(name, {.start_us = at_,
+                       .end_us = at_ + 30,
+                       .dims = dims + "]",
+                       .types = R"(["float", "float"])",
+                       .tensors = tensors + "]"});
+    const uint64_t made = next_ += 0x1000;
+    if (!name.ends_with('_')) builder_.memory({.at_us = at_ + 5, .bytes = 4096, .address = made});
+    at_ += 34;
+    return made;
+  }
+  // A prompt of two layers.
+  uint64_t encode() {
+    return op("aten::linear", {op("aten::gelu", {op("aten::linear", {kWords, kWeights})}), kWeights});
+  }
+
+ private:
+  uint64_t next_ = 0x10'0000;
+};
+
+enum class Prompt { kInEveryRound, kOnce, kWrittenOver, kDropout };
+Judged sampled_with(Prompt prompt) {
+  SampledProgram program;
+  for (int step = 0; step < 4; ++step) {
+    uint64_t state = program.op("aten::randn", {kWords});
+    uint64_t text = program.encode();
+    for (int round = 0; round < 5; ++round) {
+      if (round > 0 && prompt != Prompt::kOnce) {
+        if (prompt == Prompt::kWrittenOver) program.op("aten::add_", {kWords, state});
+        if (prompt == Prompt::kDropout) {
+          text = program.op("aten::linear", {program.op("aten::dropout", {text}), kWeights});
+        } else {
+          text = program.encode();
+        }
+      }
+      state = program.op("aten::linear", {program.op("aten::mul", {state, text}), 0x4000});
+    }
+    program.op("aten::mean", {state});
+    program.end_step();
+  }
+  return program.judged();
+}
+
+TEST(RepeatedInputs, a_prompt_that_is_encoded_in_every_round_is_told_first) {
+  const Judged found = sampled_with(Prompt::kInEveryRound);
+  ASSERT_FALSE(found.findings.empty());
+  EXPECT_EQ(found.findings[0].id, "repeated-inputs");
+  EXPECT_NE(found.findings[0].title.find("4 times a step (aten::linear, aten::gelu)"), std::string::npos)
+      << found.findings[0].title;
+  EXPECT_NEAR(static_cast<double>(found.findings[0].gain.middle_ns()), 4 * 3 * 34e3, 60e3);
+}
+
+TEST(RepeatedInputs, what_changes_in_between_is_no_repetition) {
+  EXPECT_EQ(find(sampled_with(Prompt::kOnce), "repeated-inputs"), nullptr);
+  EXPECT_EQ(find(sampled_with(Prompt::kWrittenOver), "repeated-inputs"), nullptr) << "the words change in place";
+  EXPECT_EQ(find(sampled_with(Prompt::kDropout), "repeated-inputs"), nullptr) << "chance decides";
+}
+
+}  // namespace
+}  // namespace firelane::advise

@@ -1,0 +1,322 @@
+#include "analyze/verdict/same_values.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+
+#include "analyze/host/cpu_ops.h"
+#include "analyze/ops/op_inputs.h"
+#include "analyze/ops/op_tensors.h"
+#include "base/hash.h"
+#include "base/text.h"
+
+namespace firelane::analyze {
+
+namespace {
+
+struct Input {
+  uint64_t tensor = 0;
+  uint64_t storage = 0;
+  bool on_cpu = false;
+  std::string_view type;
+  size_t place = 0;  // among the op's inputs
+  bool in_list = false;
+};
+
+// Of [[tensor, storage, device type, device, dtype], null, [[tensor, ...], ...]].
+std::vector<Input> parse_tensors(std::string_view json) {
+  std::vector<Input> inputs;
+  const auto number = [&](size_t& at) {
+    while (at < json.size() && (json[at] == ' ' || json[at] == ',')) ++at;
+    uint64_t value = 0;
+    const auto [end, error] = std::from_chars(json.data() + at, json.data() + json.size(), value);
+    at = static_cast<size_t>(end - json.data());
+    return error == std::errc() ? value : 0;
+  };
+  int depth = 0;
+  size_t place = 0;
+  for (size_t at = 0; at < json.size(); ++at) {
+    const char c = json[at];
+    if (c == ']') --depth;
+    if (c == ',' && depth == 1) ++place;
+    if (c != '[') continue;
+    ++depth;
+    if (at + 1 >= json.size() || json[at + 1] < '0' || json[at + 1] > '9') continue;
+    ++at;
+    Input input{.place = place, .in_list = depth > 2};
+    input.tensor = number(at);
+    input.storage = number(at);
+    input.on_cpu = number(at) == 0;
+    const size_t close = json.find(']', at);
+    if (close == std::string_view::npos) break;
+    const std::string_view rest = json.substr(at, close - at);
+    const size_t quote = rest.find('"');
+    if (quote != std::string_view::npos) input.type = rest.substr(quote + 1, rest.find('"', quote + 1) - quote - 1);
+    if (input.storage != 0) inputs.push_back(input);
+    --depth;
+    at = close;
+  }
+  return inputs;
+}
+
+// By its name; what it does to its inputs.
+struct Kind {
+  bool view = false;
+  bool new_value = false;  // its result is another one every time
+  bool writes_first = false;
+  bool writes_all = false;
+};
+
+bool is_autograd(std::string_view name) { return name.starts_with("autograd::"); }
+
+Kind kind_of(std::string_view name) {
+  Kind kind{.view = is_view_op(name)};
+  if (!name.starts_with("aten::") && !name.starts_with("detach")) {
+    kind.new_value = true;
+    kind.writes_all = !is_autograd(name) && !name.starts_with("torch::autograd") && !contains(name, "Backward");
+    return kind;
+  }
+  for (const std::string_view part : {"rand", "normal", "uniform", "multinomial", "dropout", "bernoulli", "exponential",
+                                      "empty", "from_file", "resize", "new_full", "poisson"}) {
+    kind.new_value = kind.new_value || contains(name, part);
+  }
+  const bool marks = name == "aten::requires_grad_" || name == "aten::detach_" || name == "detach_";
+  if (name.ends_with('_') && !name.ends_with("__") && !marks) {
+    kind.writes_all = contains(name, "foreach") || contains(name, "fused") || contains(name, "amp");
+    kind.writes_first = !kind.writes_all;
+  }
+  if (name.starts_with("aten::__i") && name.ends_with("__")) kind.writes_first = true;
+  return kind;
+}
+
+// Regions whose writes no operator shows.
+bool hides_writes(std::string_view name) {
+  return contains(name, "CompiledFunction") || contains(name, "Torch-Compiled") || contains(name, "triton") ||
+         contains(name, "GraphLaunch");
+}
+
+class Numbering {
+ public:
+  Numbering(const Model& model, const Phases& phases, const StepList& steps)
+      : model_(model), host_(model.host_slices), phases_(phases), steps_(steps) {}
+
+  SameValues run() {
+    SameValues out;
+    const auto tensors = model_.op_details.tensors.view().cells();
+    const bool follows = std::any_of(tensors.begin(), tensors.end(), [](StringId id) { return id != kNoString; });
+    if (!follows || model_.memory_events.size() == 0) return out;
+    for (size_t name = 0; name < model_.strings.size(); ++name) {
+      if (hides_writes(model_.text(static_cast<StringId>(name)))) return out;
+    }
+    out.is_known = true;
+    kinds_.resize(model_.strings.size());
+    known_.resize(model_.strings.size());
+    size_t step = 0;
+    for (const Row op : ops_in_order()) {
+      const int64_t start_ns = host_.start_ns[op];
+      while (step < steps_.steps.size() && start_ns >= steps_.steps[step].end_ns) {
+        ++step;
+        now_.clear();
+      }
+      see_memory_until(start_ns);
+      const bool judged =
+          step < steps_.steps.size() && start_ns >= steps_.steps[step].start_ns && !steps_.steps[step].warm_up;
+      look_at(op, judged);
+    }
+    see_memory_until(INT64_MAX);
+    for (const Candidate& each : candidates_) {
+      const bool is_written =
+          std::any_of(each.made.begin(), each.made.end(), [&](size_t block) { return blocks_[block].written; });
+      if (!is_written) out.in_step.push_back({each.op, each.first});
+    }
+    return out;
+  }
+
+ private:
+  // Memory from an allocation until it is given back; or from before the recording.
+  struct Block {
+    uint64_t value = 0;
+    int64_t bytes = 0;  // 0: not known
+    uint64_t last_view = 0;
+    uint64_t views = 0;
+    bool written = false;  // after it was made
+  };
+  struct Candidate {
+    Row op = kNoRow;
+    Row first = kNoRow;
+    std::vector<size_t> made;
+  };
+  // What a tensor shows of its memory.
+  struct View {
+    size_t block = 0;
+    uint64_t key = 0;
+  };
+
+  const Kind& kind(Row op) {
+    const auto name = static_cast<uint32_t>(host_.name[op]);
+    if (!known_[name]) kinds_[name] = kind_of(model_.text(host_.name[op]));
+    known_[name] = true;
+    return kinds_[name];
+  }
+
+  // Outermost ones of the forward pass and the update; of the backward pass all, because its nodes write through what
+  // they call.
+  std::vector<Row> ops_in_order() const {
+    std::vector<Row> ops;
+    for (Row row = 0; row < host_.size(); ++row) {
+      if (host_.kind[row] != HostKind::kOp) continue;
+      Row outer = host_.parent[row];
+      while (outer != kNoRow && host_.kind[outer] != HostKind::kOp) outer = host_.parent[outer];
+      if (outer == kNoRow || phases_.host[row] == Phase::kBackward) ops.push_back(row);
+    }
+    std::sort(ops.begin(), ops.end(), [&](Row a, Row b) {
+      return host_.start_ns[a] != host_.start_ns[b] ? host_.start_ns[a] < host_.start_ns[b] : a < b;
+    });
+    return ops;
+  }
+
+  size_t new_block(uint64_t address, int64_t bytes) {
+    blocks_.push_back({.value = mix_hash(0x5a5a5a5a, ++fresh_), .bytes = bytes});
+    block_at_[address] = blocks_.size() - 1;
+    return blocks_.size() - 1;
+  }
+
+  // Allocations and frees up to that moment. What the open op of the lane asks for, it makes.
+  void see_memory_until(int64_t time_ns) {
+    const MemoryEvents& memory = model_.memory_events;
+    for (; event_ < memory.size() && memory.time_ns[event_] < time_ns; ++event_) {
+      const uint64_t address = memory.address[event_];
+      if (memory.kind[event_] == MemoryEventKind::kFree) block_at_.erase(address);
+      if (memory.kind[event_] != MemoryEventKind::kAlloc) continue;
+      const size_t block = new_block(address, memory.bytes[event_]);
+      const auto maker = makers_.find(memory.lane[event_]);
+      if (maker == makers_.end() || memory.time_ns[event_] >= host_.end_ns(maker->second.op)) continue;
+      Maker& open = maker->second;
+      blocks_[block].value = mix_hash(open.value, ++open.made);
+      if (open.candidate != SIZE_MAX) candidates_[open.candidate].made.push_back(block);
+    }
+  }
+
+  size_t block_of(uint64_t storage) {
+    const auto found = block_at_.find(storage);
+    return found != block_at_.end() ? found->second : new_block(storage, 0);
+  }
+
+  // A number that Python multiplies with becomes a tensor, whose value no trace has. What is known is where it stands:
+  // after an operator that computed what it had computed when the number stood there before.
+  static bool is_plain_number(const Input& input, const std::vector<Dims>& dims) {
+    return input.on_cpu && !input.in_list && input.place < dims.size() && dims[input.place].empty() &&
+           (input.type == "double" || input.type == "long int" || input.type == "bool");
+  }
+
+  // A tensor that fills its memory shows all of it. Of others it is known by the views that were made before it was
+  // first seen, and by how many came before it.
+  uint64_t key_of(const Input& input, size_t block, uint64_t shape, int64_t bytes) {
+    const auto [found, is_new] = views_.try_emplace(input.tensor);
+    if (!is_new && found->second.block == block) return found->second.key;
+    Block& of = blocks_[block];
+    constexpr int64_t kRounding = 512;  // of the caching allocator
+    const bool fills = of.bytes > 0 && bytes > 0 && bytes <= of.bytes && of.bytes - bytes < kRounding;
+    found->second = {block, fills ? shape : mix_hash(mix_hash(shape, of.last_view), ++of.views)};
+    return found->second.key;
+  }
+
+  void look_at(Row op, bool judged) {
+    const Kind& what = kind(op);
+    const Row detail = model_.op_detail(op);
+    const auto text = [&](StringId id) { return id == kNoString ? std::string_view() : model_.text(id); };
+    std::vector<Input> inputs;
+    if (detail != kNoRow) inputs = parse_tensors(text(model_.op_details.tensors[detail]));
+    const bool in_backward = phases_.host[op] == Phase::kBackward;
+    uint64_t value = static_cast<uint32_t>(host_.name[op]);
+    if (detail != kNoRow) {
+      const OpDetails& details = model_.op_details;
+      for (const StringId id : {details.overload[detail], details.input_dims[detail], details.input_types[detail],
+                                details.input_strides[detail], details.concrete_inputs[detail]}) {
+        value = mix_hash(value, static_cast<uint32_t>(id));
+      }
+    }
+    std::vector<Dims> dims;
+    if (detail != kNoRow && !inputs.empty()) dims = parse_input_dims(text(model_.op_details.input_dims[detail]));
+    std::vector<size_t> blocks;
+    uint64_t& last = last_values_[host_.lane[op]];
+    for (const Input& input : inputs) {
+      if (is_plain_number(input, dims)) {
+        value = mix_hash(value, last);
+        continue;
+      }
+      const size_t block = block_of(input.storage);
+      blocks.push_back(block);
+      int64_t bytes = 0;
+      uint64_t shape = 1;
+      if (!input.in_list && input.place < dims.size()) {
+        bytes = bytes_of_type(input.type);
+        for (const int64_t size : dims[input.place]) {
+          bytes *= size;
+          shape = mix_hash(shape, static_cast<uint64_t>(size));
+        }
+      }
+      value = mix_hash(value, mix_hash(blocks_[block].value, key_of(input, block, shape, bytes)));
+    }
+    if (what.new_value || in_backward) value = mix_hash(value, ++fresh_);
+    if (what.view && !blocks.empty()) {
+      blocks_[blocks[0]].last_view = value;
+      return;
+    }
+    last = value;
+    const bool has_out = detail != kNoRow && contains(text(model_.op_details.overload[detail]), "out");
+    if (what.writes_first || what.writes_all || has_out) {
+      for (size_t i = 0; i < blocks.size() && (what.writes_all || has_out || i == 0); ++i) {
+        blocks_[blocks[i]].value = mix_hash(value, i);
+        blocks_[blocks[i]].written = true;
+      }
+      makers_[host_.lane[op]] = {.op = op, .value = mix_hash(value, ++fresh_)};
+      return;
+    }
+    Maker maker{.op = op, .value = value};
+    const Phase phase = phases_.host[op];
+    const bool counts = !what.new_value && !in_backward && !inputs.empty() && phase != Phase::kOptimizer &&
+                        phase != Phase::kData && phase != Phase::kTransfer;
+    if (counts) {
+      const auto [found, is_first] = now_.try_emplace(value, op);
+      if (judged && !is_first) {
+        maker.candidate = candidates_.size();
+        candidates_.push_back({.op = op, .first = found->second, .made = {}});
+      }
+    }
+    makers_[host_.lane[op]] = maker;
+  }
+
+  struct Maker {
+    Row op = kNoRow;
+    uint64_t value = 0;
+    uint64_t made = 0;
+    size_t candidate = SIZE_MAX;
+  };
+
+  const Model& model_;
+  const HostSlices& host_;
+  const Phases& phases_;
+  const StepList& steps_;
+  std::vector<Kind> kinds_;  // by name
+  std::vector<bool> known_;
+  std::vector<Block> blocks_;
+  std::unordered_map<uint64_t, size_t> block_at_;     // by address
+  std::unordered_map<uint64_t, View> views_;          // by tensor
+  std::unordered_map<LaneId, Maker> makers_;          // the last op of each lane
+  std::unordered_map<LaneId, uint64_t> last_values_;  // what it computed
+  std::unordered_map<uint64_t, Row> now_;             // first calls of this step, by value
+  std::vector<Candidate> candidates_;
+  uint64_t fresh_ = 0;
+  size_t event_ = 0;
+};
+
+}  // namespace
+
+SameValues find_same_values(const Model& model, const Phases& phases, const StepList& steps) {
+  return Numbering(model, phases, steps).run();
+}
+
+}  // namespace firelane::analyze

@@ -32,7 +32,7 @@ for package in "${apt_packages[@]}"; do
 done
 # By what they bring: Node may come from elsewhere (then npm is in the same package), Chromium under another name.
 command -v npm >/dev/null || missing+=(nodejs npm)
-command -v chromium >/dev/null || [ -n "${CHROMIUM:-}" ] || missing+=(chromium)
+command -v chromium-headless-shell >/dev/null || command -v chromium >/dev/null || [ -n "${CHROMIUM:-}" ] || missing+=(chromium-headless-shell)
 if [ "${#missing[@]}" -gt 0 ]; then
   echo "setup: installing ${missing[*]}" >&2
   command -v apt-get >/dev/null || {

@@ -21,9 +21,9 @@ else()
   target_compile_options(firelane_options INTERFACE -Wno-deprecated-declarations -Wno-missing-designated-field-initializers
                          -Wno-missing-field-initializers)
 endif()
-# What a room is compiled with to get the sanitizers. FIRELANE_SANITIZED_ROOMS names those that do; the others are compiled as in
-# a release, so that ccache has each of their objects already when the second of both builds begins. (Such objects may be linked with
-# sanitized ones: what these call and allocate is checked as ever.)
+# What a room is compiled with to get the sanitizers. FIRELANE_SANITIZED_ROOMS names those that do. The others are compiled as in a
+# release, so that ccache has their objects when the second build begins, and their unit tests belong to the release build
+# (the target unsanitized_tests).
 set(FIRELANE_SANITIZE_OPTIONS "")
 if(FIRELANE_SANITIZE)
   set(FIRELANE_SANITIZE_OPTIONS -fsanitize=${FIRELANE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
@@ -38,14 +38,15 @@ if(FIRELANE_SANITIZE)
       list(APPEND FIRELANE_SANITIZE_OPTIONS "SHELL:-mllvm -asan-instrumentation-with-call-threshold=0")
     endif()
   endif()
-  if(FIRELANE_SANITIZED_ROOMS)  # the build's own flags are a release's
-    list(APPEND FIRELANE_SANITIZE_OPTIONS -O1 -g1 -UNDEBUG)
+  if(FIRELANE_SANITIZED_ROOMS)  # the build's own flags are a release's; unoptimized code compiles in two fifths of the time
+    list(APPEND FIRELANE_SANITIZE_OPTIONS -O0 -g1 -UNDEBUG)
   endif()
 endif()
 
 find_package(Threads REQUIRED)
 if(FIRELANE_TESTS)
   add_custom_target(unit_tests)
+  add_custom_target(unsanitized_tests)
   enable_testing()
   find_package(GTest REQUIRED)
   include(GoogleTest)
@@ -66,7 +67,8 @@ if(FIRELANE_SANITIZE)
     # those that hostile bytes reach keep it.
     list(APPEND FIRELANE_LIGHT_OPTIONS -fno-sanitize=alignment)
   endif()
-  if(FIRELANE_FUZZ)
+  # Coverage in the rooms leads a long run of the fuzzer; a few hundred inputs do as well without it.
+  if(FIRELANE_FUZZ AND NOT FIRELANE_SANITIZED_ROOMS)
     set(FIRELANE_ROOM_OPTIONS -fsanitize=fuzzer-no-link)
   endif()
 endif()
@@ -75,35 +77,41 @@ endif()
 set(FIRELANE_SMALL_ROOMS always daemon describe flight report)
 set(FIRELANE_SMALL_OPTIONS $<$<CONFIG:Release>:-Oz>)
 
-# The sanitizers' builds exist for their tests, and half of their compile time went into reading the same headers.
-# Not for other builds: the wheel's build, in another folder, takes the optimised objects from ccache, which precompiled
-# headers prevent.
+# Half of the compile time of tests goes into reading the same headers, so these are precompiled; those of rooms only with sanitizers. The
+# wheel's build, in another folder, takes the optimized objects of rooms from ccache, which precompiled headers prevent.
+set(FIRELANE_TEST_OPTIONS -O0)
+if(FIRELANE_SANITIZE)
+  set(FIRELANE_TEST_OPTIONS ${FIRELANE_SANITIZE_OPTIONS} ${FIRELANE_LIGHT_OPTIONS})
+endif()
+set(std_headers <algorithm> <cstdint> <functional> <map> <memory> <optional> <string> <string_view> <unordered_map> <variant> <vector>)
+file(WRITE ${CMAKE_BINARY_DIR}/nothing.cc "")
+
+# firelane_precompile(TARGET HEADERS... OPTIONS ...): TARGET is there for others to reuse its headers.
+function(firelane_precompile target)
+  cmake_parse_arguments(PRECOMPILE "" "" "HEADERS;OPTIONS" ${ARGN})
+  target_link_libraries(${target} PRIVATE firelane_options Threads::Threads)
+  target_precompile_headers(${target} PRIVATE ${PRECOMPILE_HEADERS})
+  target_compile_options(${target} PRIVATE ${PRECOMPILE_OPTIONS})
+  if(CMAKE_CXX_COMPILER_ID MATCHES Clang)  # for ccache: the same headers give the same bytes
+    target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+  endif()
+endfunction()
+
 set(FIRELANE_PRECOMPILE OFF)
-if(FIRELANE_SANITIZE AND FIRELANE_TESTS)
+set(FIRELANE_PRECOMPILE_TESTS OFF)
+if(FIRELANE_TESTS AND CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  set(FIRELANE_PRECOMPILE_TESTS ON)
+  add_executable(firelane_test_headers EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/nothing.cc)  # as tests are: -fPIE has to agree
+  target_link_libraries(firelane_test_headers PRIVATE GTest::gtest_main)
+  firelane_precompile(firelane_test_headers HEADERS <gtest/gtest.h> ${std_headers} OPTIONS ${FIRELANE_TEST_OPTIONS})
+endif()
+if(FIRELANE_PRECOMPILE_TESTS AND FIRELANE_SANITIZE)
   set(FIRELANE_PRECOMPILE ON)
-  set(std_headers <algorithm> <cstdint> <functional> <map> <memory> <optional> <string> <string_view> <unordered_map>
-      <variant> <vector>)
-  file(WRITE ${CMAKE_BINARY_DIR}/nothing.cc "")
   add_library(firelane_std_headers OBJECT ${CMAKE_BINARY_DIR}/nothing.cc)
-  target_link_libraries(firelane_std_headers PRIVATE firelane_options Threads::Threads)
-  target_precompile_headers(firelane_std_headers PRIVATE ${std_headers})
-  target_compile_options(firelane_std_headers PRIVATE ${FIRELANE_SANITIZE_OPTIONS} ${FIRELANE_ROOM_OPTIONS})
+  firelane_precompile(firelane_std_headers HEADERS ${std_headers} OPTIONS ${FIRELANE_SANITIZE_OPTIONS} ${FIRELANE_ROOM_OPTIONS})
   if(NOT FIRELANE_SANITIZED_ROOMS)  # else light rooms are not among them
     add_library(firelane_light_headers OBJECT ${CMAKE_BINARY_DIR}/nothing.cc)
-    target_link_libraries(firelane_light_headers PRIVATE firelane_options Threads::Threads)
-    target_precompile_headers(firelane_light_headers PRIVATE ${std_headers})
-    target_compile_options(firelane_light_headers PRIVATE ${FIRELANE_SANITIZE_OPTIONS} ${FIRELANE_LIGHT_OPTIONS})
-  endif()
-  add_executable(firelane_test_headers ${CMAKE_BINARY_DIR}/nothing.cc)  # as tests are: -fPIE has to agree
-  target_link_libraries(firelane_test_headers PRIVATE firelane_options Threads::Threads GTest::gtest_main)
-  target_precompile_headers(firelane_test_headers PRIVATE <gtest/gtest.h> ${std_headers})
-  target_compile_options(firelane_test_headers PRIVATE ${FIRELANE_SANITIZE_OPTIONS} ${FIRELANE_LIGHT_OPTIONS})
-  if(CMAKE_CXX_COMPILER_ID MATCHES Clang)  # for ccache: the same headers give the same bytes
-    foreach(headers std light test)
-      if(TARGET firelane_${headers}_headers)
-        target_compile_options(firelane_${headers}_headers PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
-      endif()
-    endforeach()
+    firelane_precompile(firelane_light_headers HEADERS ${std_headers} OPTIONS ${FIRELANE_SANITIZE_OPTIONS} ${FIRELANE_LIGHT_OPTIONS})
   endif()
 endif()
 
@@ -161,7 +169,8 @@ function(firelane_room name)
   if(FIRELANE_PRECOMPILE AND headers)
     target_precompile_headers(${target} REUSE_FROM ${headers})
   endif()
-  if(FIRELANE_TESTS AND ROOM_TESTS)
+  # A room without sanitizers in a build that has them for others is tested by the release build.
+  if(FIRELANE_TESTS AND ROOM_TESTS AND (is_sanitized OR NOT FIRELANE_SANITIZE))
     if(FIRELANE_SANITIZE)
       add_executable(${target}_test ${ROOM_TESTS})
     else()  # built by name or by `unit_tests`: who only wants the program does not wait for them
@@ -170,16 +179,20 @@ function(firelane_room name)
     endif()
     firelane_even_batches(${target}_test)
     target_link_libraries(${target}_test PRIVATE ${target} ${ROOM_LIBS} ${ROOM_TEST_LIBS} GTest::gtest_main)
-    if(FIRELANE_PRECOMPILE)
+    if(FIRELANE_PRECOMPILE_TESTS)
       target_precompile_headers(${target}_test REUSE_FROM firelane_test_headers)
     endif()
-    target_compile_options(${target}_test PRIVATE ${FIRELANE_SANITIZE_OPTIONS} ${FIRELANE_LIGHT_OPTIONS})
+    target_compile_options(${target}_test PRIVATE ${FIRELANE_TEST_OPTIONS})
     target_compile_definitions(${target}_test PRIVATE FIRELANE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
     gtest_discover_tests(${target}_test TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST
                          DISCOVERY_TIMEOUT 300 PROPERTIES TIMEOUT 300)
     # All of a room's tests in one process: starting a thousand sanitized processes takes longer than their tests.
     add_test(NAME units.${name} COMMAND ${target}_test)
     set_tests_properties(units.${name} PROPERTIES TIMEOUT 600)
+    if(NOT FIRELANE_SANITIZE AND NOT name IN_LIST FIRELANE_SANITIZED_ROOMS)
+      add_dependencies(unsanitized_tests ${target}_test)
+      set_tests_properties(units.${name} PROPERTIES LABELS release)
+    endif()
   endif()
 endfunction()
 

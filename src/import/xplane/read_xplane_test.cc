@@ -94,7 +94,10 @@ TEST(XPlane, large_planes_are_read_side_by_side_and_give_the_same) {
     Writer plane(out);
     plane.add_string(2, "/device:TPU:" + std::to_string(device));
     std::vector<std::string> events;
-    for (int64_t i = 0; i < 80'000; ++i) events.push_back(event(i % 2 + 1, i * 9'000'000, 4'000'000 + device));
+    for (int64_t i = 0; i < 2'000; ++i) {
+      events.push_back(event(i % 2 + 1, i * 9'000'000, 4'000'000 + device));
+      Writer(events.back()).add_string(15, std::string(600, 'x'));  // a field that no reader knows
+    }
     plane.add_message(3, line(3, "XLA Ops", events));
     plane.add_message(4, op(1, "fusion.1", "convolution fusion", 1000 + device, 4096));
     plane.add_message(4, op(2, "all-reduce.2", "all-reduce", 10, 8192));
@@ -109,7 +112,7 @@ TEST(XPlane, large_planes_are_read_side_by_side_and_give_the_same) {
     return std::move(model).value();
   };
   const Model alone = load(1);
-  EXPECT_EQ(alone.device_slices.size(), 240'000U);
+  EXPECT_EQ(alone.device_slices.size(), 6'000U);
   EXPECT_EQ(alone.info.devices.size(), 3U);
   EXPECT_EQ(first_difference(alone, load(3)), std::nullopt);
 }

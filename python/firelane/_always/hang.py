@@ -72,6 +72,14 @@ def _thread_states() -> dict[int, str]:
 # -- collectives -----------------------------------------------------------------------------
 
 
+def turn_on_flight_recorder() -> None:
+    """torch 2.8 and 2.9 keep no collectives unless they are asked to before the first process group; newer ones do.
+
+    NCCL's own variable has further effects, and stays as it is."""
+    if "TORCH_NCCL_TRACE_BUFFER_SIZE" not in os.environ:
+        os.environ.setdefault("TORCH_FR_BUFFER_SIZE", "2000")
+
+
 def pending_collectives() -> tuple[str, str]:
     """What has been called and has not ended, as text; and the flight recorder's dump as JSON, for firelane hangs.
     Both empty in a program without process groups."""
@@ -98,7 +106,7 @@ def _text_of(entries: list[dict[str, Any]], groups: dict[str, tuple[str, str, li
     if not entries:
         return (
             "pending collectives are not known: torch's flight recorder is empty (no collective has been called yet, "
-            "or TORCH_FR_BUFFER_SIZE, TORCH_NCCL_TRACE_BUFFER_SIZE is 0)\n"
+            "or it is off; start the program with TORCH_FR_BUFFER_SIZE=2000, TORCH_NCCL_TRACE_BUFFER_SIZE=2000)\n"
         )
     pending = [entry for entry in entries if not entry.get("retired") and entry.get("state") != "completed"]
     if not pending:

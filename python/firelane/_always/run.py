@@ -65,6 +65,7 @@ class Always(Auto):
         self.hang = hang or Hang()
         self.growth = growth or Growth()
         self.serves = True  # not in children of a process that does
+        hung.turn_on_flight_recorder()
         super().__init__(plan)
         if plan.signal:
             self.outside.catch_signal(outside.signal_number(plan.signal))

@@ -16,6 +16,7 @@ from typing import Any
 from . import _ranks
 
 _LONGEST_REASON = 200
+_KEPT_COMPILATIONS = 64  # by torch._dynamo.utils, the newest ones
 
 
 class CpuUse:
@@ -88,7 +89,11 @@ class CompileCounts:
         breaks: dict[str, int] = counters["graph_break"]
         compilations = list(utils.get_compilation_metrics())
         again = [each for each in compilations if getattr(each, "recompile_reason", None)]
-        with_ops = sum(1 for each in compilations if getattr(each, "graph_op_count", None))
+        op_counts = [getattr(each, "graph_op_count", None) for each in compilations]
+        with_ops = sum(1 for count in op_counts if count)
+        frames = counters["frames"].get("ok", 0)  # torch before 2.9 counts functions that were given up among them
+        if 0 < len(compilations) < _KEPT_COMPILATIONS:
+            frames = min(frames, sum(1 for count in op_counts if count is not None))
         failed = [each for each in compilations if getattr(each, "fail_reason", None)]  # their code runs as it is
         seconds = [getattr(each, "entire_frame_compile_time_s", None) or 0.0 for each in compilations]
         recent = [
@@ -97,7 +102,7 @@ class CompileCounts:
             if (getattr(each, "start_time", None) or 0.0) >= self._began
         ]
         found = {
-            "compile_frames": counters["frames"].get("ok", 0),
+            "compile_frames": frames,
             "compile_graphs": max(counters["stats"].get("unique_graphs", 0), with_ops),
             "compile_seconds": round(sum(seconds), 3),
             "compile_recent": len(recent),

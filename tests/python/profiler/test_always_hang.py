@@ -85,6 +85,17 @@ def test_a_program_without_process_groups_has_none():
     assert hang.pending_collectives() == ("", "")
 
 
+def test_the_flight_recorder_is_on_with_a_torch_that_has_it_off(monkeypatch):
+    monkeypatch.setattr(os, "environ", environment := {})
+    hang.turn_on_flight_recorder()
+    hang.turn_on_flight_recorder()
+    assert environment == {"TORCH_FR_BUFFER_SIZE": "2000"}
+    for chosen in ({"TORCH_FR_BUFFER_SIZE": "0"}, {"TORCH_NCCL_TRACE_BUFFER_SIZE": "0"}):
+        monkeypatch.setattr(os, "environ", environment := dict(chosen))
+        hang.turn_on_flight_recorder()
+        assert environment == chosen
+
+
 RANKS = """
 import quick_torch, sys, time, torch, torch.distributed as dist
 from pathlib import Path
@@ -122,6 +133,7 @@ def test_a_rank_that_waits_for_another_says_in_which_collective(tmp_path):
     program, run = tmp_path / "program.py", tmp_path / "run"
     program.write_text(RANKS)
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests' / 'python'}"}
+    environment["TORCH_FR_BUFFER_SIZE"] = "2000"  # torch 2.8 and 2.9: its group is made before always_on()
     ranks = [
         subprocess.Popen(
             [sys.executable, str(program), str(rank), str(run)], env=environment, stderr=subprocess.PIPE, text=True

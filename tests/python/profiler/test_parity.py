@@ -10,6 +10,7 @@ import gzip
 import json
 import re
 import shutil
+import weakref
 
 import pytest
 import torch
@@ -214,8 +215,20 @@ def memory_by_category(module, folder):
     return {name: (column[-1], max(column)) for name, column in zip(MEMORY_CATEGORIES, columns, strict=False)}
 
 
+def torch_keeps_models():
+    """Whether torch's profiler holds on to a module that it saw, as 2.9's does with Python 3.13."""
+    with torch.profiler.profile(activities=CPU, with_stack=True):
+        model = torch.nn.Linear(4, 4)
+        model(torch.ones(1, 4))
+    seen = weakref.ref(model)
+    del model
+    return seen() is not None
+
+
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_memory_timelines_have_the_same_categories(tmp_path, no_collections):
+    if torch_keeps_models():
+        pytest.skip("torch's profiler keeps models of earlier tests alive: ours counts them as memory from before")
     theirs, ours = (memory_by_category(module, tmp_path) for module in (torch.profiler, firelane.profiler))
     at_end = [{name: bytes_of[0] for name, bytes_of in each.items()} for each in (ours, theirs)]
     assert at_end[0] == at_end[1] and at_end[0]["parameter"] == 4 * (64 * 128 + 128 + 128 * 32 + 32)

@@ -28,7 +28,7 @@ inline constexpr Variable kTeardownCupti = {"TEARDOWN_CUPTI", "it is detached",
                                             "`0`: `stop()` does not detach CUPTI; torch.profiler reads it, too"};
 
 inline constexpr Variable kToken = {
-    "FIRELANE_TOKEN", "one is made up, which asks for recordings only",
+    "FIRELANE_TOKEN", "a random one is generated, and only triggers need it",
     "what `--prometheus` wants as `Authorization: Bearer`, for metrics and for triggers"};
 
 inline constexpr Variable kAll[] = {kDir, kCupti, kClock, kRecord, kVerify, kTeardownCupti, kToken};

@@ -224,7 +224,7 @@ Table groups_of(const Reduction& job, size_t rows) {
 
 Table collectives_of(const Reduction& job, size_t rows, double between_hosts_gb_s) {
   Table table{.name = "collectives",
-              .title = "Collectives: waiting told from moving",
+              .title = "Collectives: waiting and moving data",
               .columns = {{"op", "Collective"},
                           {"kind", "Group"},
                           {"ranks", "Ranks", Kind::kNumber},

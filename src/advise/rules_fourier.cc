@@ -23,8 +23,8 @@ namespace {
 constexpr int64_t kLargestPlanned = 127;
 // What is left with a length that has a plan: a quarter by that count; on a device, where it fits into the caches,
 // a tenth.
-constexpr double kKeepLow = 0.3;
-constexpr double kKeepHigh = 0.1;
+constexpr double kPlannedLow = 0.3;
+constexpr double kPlannedHigh = 0.1;
 
 int64_t largest_prime_of(int64_t length) {
   int64_t largest = 1;
@@ -85,9 +85,9 @@ std::vector<Finding> find_fft_length(const Context& context) {
   if (ops.empty()) return {};
   Evidence evidence(context);
   if (context.has_device_work) {
-    for (const Row work : launched_during(model, ops)) evidence.add_device(work, kKeepLow, kKeepHigh);
+    for (const Row work : launched_during(model, ops)) evidence.add_device(work, kPlannedLow, kPlannedHigh);
   } else {
-    for (const Row op : ops) evidence.add_call(op, kKeepLow, kKeepHigh);
+    for (const Row op : ops) evidence.add_call(op, kPlannedLow, kPlannedHigh);
   }
   if (evidence.empty()) return {};
   const auto most =

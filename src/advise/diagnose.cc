@@ -9,6 +9,7 @@
 #include "advise/device_words.h"
 #include "advise/gain.h"
 #include "advise/kernel_evidence.h"
+#include "advise/largest_note.h"
 #include "advise/light_note.h"
 #include "advise/padding.h"
 #include "advise/proofs.h"
@@ -425,6 +426,10 @@ Diagnosis diagnose(const StudiedTrace& trace) {
   if (std::none_of(out.findings.begin(), out.findings.end(), is_padding)) {
     const std::string note = unseen_padding(context);
     if (!note.empty()) out.notes.push_back(note);
+  }
+  const auto names_largest = [](const Finding& finding) { return finding.id == "dominant-operator"; };
+  if (std::none_of(out.findings.begin(), out.findings.end(), names_largest)) {
+    if (std::string note = largest_note(context, out.findings); !note.empty()) out.notes.push_back(std::move(note));
   }
   for (std::string& note : out.notes) note = fit_note(model.info, std::move(note));
   out.verdict.meaning = fit_meaning(model.info, std::move(out.verdict.meaning));

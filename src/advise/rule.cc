@@ -30,6 +30,8 @@ const std::vector<Rule>& all_rules() {
              copied_modules_rules,
              full_sort_rules,
              repeated_keys_rules,
+             fourier_rules,
+             unread_rules,
              waste_rules,
              padding_rules,
              again_rules,

@@ -52,6 +52,8 @@ std::vector<Rule> dense_gradients_rules();  // gradients of tables with a value 
 std::vector<Rule> copied_modules_rules();   // models that are copied whole
 std::vector<Rule> repeated_keys_rules();    // keys and values written out for each head
 std::vector<Rule> full_sort_rules();        // all is sorted, and little is used
+std::vector<Rule> fourier_rules();          // lengths without a fast plan
+std::vector<Rule> unread_rules();           // results of which little is read, or the order alone
 std::vector<Rule> waste_rules();            // masks that cost the fast attention
 std::vector<Rule> padding_rules();          // positions of a batch that hold nothing
 std::vector<Rule> device_rules();           // collectives, grids, pinned memory

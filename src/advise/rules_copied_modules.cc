@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,13 +38,33 @@ bool belongs(std::string_view name) {
          is_named(name, {"aten::set_", "aten::detach", "aten::alias", "aten::lift_fresh", "aten::requires_grad_"});
 }
 
+// Of averages of weights that are made tensor by tensor: rate * now + (1 - rate) * old.
+bool averages(std::string_view name) {
+  return is_named(name, {"aten::mul", "aten::add", "aten::sub", "aten::rsub", "aten::lerp", "aten::mul_", "aten::add_",
+                         "aten::sub_", "aten::lerp_"});
+}
+
 // Operators in a row that copy tensors one by one.
 struct CopyRun {
   std::vector<Row> ops;
   int64_t tensors = 0;
   int64_t made = 0;
   int64_t bytes = 0;
+  std::set<analyze::Dims> shapes;  // of what is copied
+  // What is computed from the copies one by one and loaded into another model: part of the run if it is that.
+  std::vector<Row> then;
+  int64_t loaded = 0;
+
+  bool is_model() const { return tensors >= kLeastTensors && made >= tensors; }
+  bool is_averaged() const { return loaded >= kLeastTensors; }
+  Row last() const { return then.empty() ? ops.back() : then.back(); }
 };
+
+bool is_of_copies(const Model& model, Row op, const CopyRun& run) {
+  if (!averages(model.text(model.host_slices.name[op])) || !run.is_model()) return false;
+  const std::vector<analyze::OpTensor> inputs = analyze::input_tensors(model, op);
+  return !inputs.empty() && run.shapes.contains(inputs[0].dims);
+}
 
 std::vector<CopyRun> copy_runs(const Context& context) {
   const Model& model = context.model;
@@ -54,24 +75,37 @@ std::vector<CopyRun> copy_runs(const Context& context) {
   std::vector<CopyRun> runs;
   CopyRun run;
   const auto close = [&] {
+    if (run.is_averaged()) run.ops.insert(run.ops.end(), run.then.begin(), run.then.end());
     // Copies into tensors that were there before keep them: nothing is made.
-    if (run.tensors >= kLeastTensors && run.made >= run.tensors) runs.push_back(std::move(run));
+    if (run.is_model()) runs.push_back(std::move(run));
     run = {};
   };
   for (Row row = model.lanes.host_begin[l]; row < model.lanes.host_end[l]; ++row) {
     if (!is_outermost_op(host, row) || !context.in_window(host.start_ns[row])) continue;
     const std::string_view name = model.text(host.name[row]);
     const analyze::Phase phase = phases.host[row];
-    const bool is_copying = belongs(name) && phase != analyze::Phase::kBackward &&
-                            phase != analyze::Phase::kOptimizer && phase != analyze::Phase::kData;
-    if (!is_copying || (!run.ops.empty() && host.start_ns[row] - host.end_ns(run.ops.back()) > kPauseInCopyNs)) close();
+    const bool is_outside =
+        phase != analyze::Phase::kBackward && phase != analyze::Phase::kOptimizer && phase != analyze::Phase::kData;
+    const bool is_copying = is_outside && belongs(name);
+    const bool is_averaging = is_outside && is_of_copies(model, row, run);
+    const bool is_late = !run.ops.empty() && host.start_ns[row] - host.end_ns(run.last()) > kPauseInCopyNs;
+    const bool is_next_model = run.loaded > 0 && makes_memory(name);
+    if ((!is_copying && !is_averaging) || is_late || is_next_model) close();
+    if (is_averaging && !run.ops.empty()) run.then.push_back(row);
     if (!is_copying) continue;
+    if (!run.then.empty()) {
+      run.then.push_back(row);
+      run.loaded += name == "aten::copy_" ? 1 : 0;
+      continue;
+    }
     run.ops.push_back(row);
     run.made += makes_memory(name) ? 1 : 0;
     if (!copies_tensor(name)) continue;
     ++run.tensors;
     const std::vector<analyze::OpTensor> inputs = analyze::input_tensors(model, row);
-    if (!inputs.empty()) run.bytes += inputs.back().bytes;
+    if (inputs.empty()) continue;
+    run.bytes += inputs.back().bytes;
+    run.shapes.insert(inputs[0].dims);
   }
   close();
   return runs;
@@ -89,16 +123,24 @@ std::vector<Finding> find_copied_modules(const Context& context) {
   Evidence evidence(context);
   int64_t tensors = 0;
   int64_t bytes = 0;
+  bool averaged = true;
   for (const CopyRun& run : runs) {
+    averaged = averaged && run.is_averaged();
     tensors += run.tensors;
     bytes += run.bytes;
     int64_t from_ns = host.start_ns[run.ops.front()];
     for (const Row op : run.ops) {
       evidence.add_stretch(host.lane[op], from_ns, host.start_ns[op]);
       from_ns = host.end_ns(op);
-      // The bytes are copied anyway, by the CPU in the operator itself.
-      const bool stays = !context.has_device_work && copies_tensor(model.text(host.name[op]));
-      evidence.add_call(op, stays ? 0.8 : kOneCallLow, stays ? 0.4 : kOneCallHigh);
+      // The bytes are copied anyway, by the CPU in the operator itself. Of copies, two products, a sum and a copy back
+      // one pass stays.
+      const bool on_cpu = !context.has_device_work;
+      const bool stays = on_cpu && copies_tensor(model.text(host.name[op]));
+      if (on_cpu && run.is_averaged()) {
+        evidence.add_call(op, 0.3, 0.1);
+      } else {
+        evidence.add_call(op, stays ? 0.8 : kOneCallLow, stays ? 0.4 : kOneCallHigh);
+      }
     }
   }
   if (evidence.empty()) return {};
@@ -111,6 +153,10 @@ std::vector<Finding> find_copied_modules(const Context& context) {
                   .confirm_by = "leave the copies out of some steps",
                   .cause = "whole-copies",
                   .part_of = "overhead"};
+  if (averaged) {
+    finding.try_text = "average the weights in place, all of them in one call; nothing has to be copied";
+    finding.try_code = "torch._foreach_lerp_(target_weights, weights, rate)  # under torch.no_grad()";
+  }
   evidence.fill(finding);
   // What is between the operators, in Python's copy module, is most of it.
   int64_t spent_ns = 0;
@@ -119,7 +165,8 @@ std::vector<Finding> find_copied_modules(const Context& context) {
   finding.cost_ns = context.study->per_step(spent_ns);
   finding.share_of_step = context.share_of_step(finding.cost_ns);
   finding.events = tensors;
-  finding.title = "a whole model is copied in every step (deepcopy, state_dict with clone): " +
+  finding.title = std::string("a whole model is copied in every step (deepcopy, state_dict with clone)") +
+                  (averaged ? " to average its weights: " : ": ") +
                   counted(context.study->per_step(tensors), "tensor", "tensors") + " one by one, " +
                   short_bytes(bytes / std::max<int64_t>(1, context.step_count)) + ", " +
                   short_percent(finding.share_of_step) + " of the step";
@@ -139,7 +186,9 @@ std::vector<Rule> copied_modules_rules() {
        "moving the bytes.\n\n"
        "Found are rows of at least eight copies with nothing but allocations and views between them, outside of "
        "forward,\n"
-       "backward and update, in every step. Copies into tensors that are kept do not count. The gain is a replay in "
+       "backward and update, in every step; with them, averages of these tensors one by one that are loaded into\n"
+       "another model (targets that follow slowly). Copies into tensors that are kept do not count. The gain is a "
+       "replay in "
        "which\n"
        "the bytes are still copied, by one call.\n\n"
        "What to do: allocate the copies once and write over them with torch._foreach_copy_; copy now and then instead "

@@ -8,7 +8,7 @@
 namespace firelane::advise {
 namespace {
 
-enum class Copying { kDeep, kClones, kIntoKept, kOnce };
+enum class Copying { kDeep, kClones, kAveraged, kIntoKept, kOnce };
 
 // Four steps on a CPU: a forward operator, and twenty tensors that are copied one by one with Python between them.
 class GuardedTraining : public WrittenProgram<GuardedTraining> {
@@ -20,12 +20,22 @@ class GuardedTraining : public WrittenProgram<GuardedTraining> {
         op("aten::empty", 4, "[[]]", R"(["ScalarList"])");
         op("aten::set_", 4, "[[0], []]", R"(["unsigned char", ""])");
       }
-      if (how == Copying::kClones) {
+      if (how == Copying::kClones || how == Copying::kAveraged) {
         op("aten::clone", 8, "[[32, 32]]", R"(["float"])");
       } else {
         op("aten::copy_", 6, "[[4096], [4096]]", R"(["unsigned char", "unsigned char"])");
       }
       at_ += 30;
+    }
+    for (int i = 0; how == Copying::kAveraged && i < 20; ++i) {
+      for (const char* name : {"aten::mul", "aten::mul", "aten::add"}) {
+        op(name, 8, "[[32, 32], []]", R"(["float", "Scalar"])");
+      }
+      at_ += 10;
+    }
+    for (int i = 0; how == Copying::kAveraged && i < 20; ++i) {
+      op("aten::copy_", 8, "[[32, 32], [32, 32]]", R"(["float", "float"])");
+      at_ += 10;
     }
     return end_step();
   }
@@ -51,6 +61,15 @@ TEST(CopiedModules, a_copy_of_every_tensor_in_every_step_is_told) {
     EXPECT_NE(finding->title.find("20 tensors one by one, 80.0 KiB"), std::string::npos) << finding->title;
     EXPECT_GT(finding->gain.middle_ns(), 20 * 25'000) << "most of it is Python";
   }
+}
+
+TEST(CopiedModules, averages_that_are_made_of_the_copies_go_with_them) {
+  const Judged found = guarded(Copying::kAveraged);
+  const Finding* finding = find(found, "copied-modules");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NE(finding->title.find("to average its weights: 20 tensors one by one"), std::string::npos) << finding->title;
+  EXPECT_NE(finding->try_code.find("_foreach_lerp_"), std::string::npos);
+  EXPECT_GT(finding->gain.middle_ns(), 20 * (35'000 + 30'000 + 15'000)) << "with what is computed and loaded";
 }
 
 TEST(CopiedModules, copies_that_are_kept_and_those_now_and_then_are_none) {

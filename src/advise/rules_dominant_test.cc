@@ -56,6 +56,26 @@ TEST(DominantOperator, is_named_with_what_it_may_be) {
   EXPECT_NE(judged.findings[0].try_text.find("sorted once, before the loop"), std::string::npos);
 }
 
+TEST(DominantOperator, what_no_rule_speaks_of_is_named_in_a_note) {
+  CpuProgram program;
+  for (int step = 0; step < 4; ++step)
+    program.op("aten::mm", 8000).op("aten::mm", 8000).op("aten::exp", 1000).end_step();
+  const Judged judged = program.judged();
+  EXPECT_TRUE(judged.findings.empty()) << "a product that takes most of a step is no fault";
+  const auto largest = std::find_if(judged.notes.begin(), judged.notes.end(), [](const std::string& note) {
+    return note.starts_with("largest: aten::mm takes");
+  });
+  ASSERT_NE(largest, judged.notes.end());
+  EXPECT_NE(largest->find("94% of a step, 2 calls: this is the work itself; is all of it needed"), std::string::npos)
+      << *largest;
+  CpuProgram even;
+  for (int step = 0; step < 4; ++step) {
+    for (const char* name : {"aten::mm", "aten::exp", "aten::sin", "aten::cos", "aten::tan"}) even.op(name, 1000);
+    even.end_step();
+  }
+  for (const std::string& note : even.judged().notes) EXPECT_FALSE(note.starts_with("largest")) << note;
+}
+
 TEST(DominantOperator, what_sorts_or_joins_is_named_earlier_than_what_computes) {
   const auto is_named = [](std::string_view name) {
     CpuProgram program;

@@ -79,5 +79,44 @@ TEST(RepeatedInputs, what_changes_in_between_is_no_repetition) {
   EXPECT_EQ(find(sampled_with(Prompt::kDropout), "repeated-inputs"), nullptr) << "chance decides";
 }
 
+// Each of four passes looks at a part of the words through a new view, where the tensor of the last pass was, or at
+// another part.
+Judged passed_with(bool same_part) {
+  TraceBuilder builder;
+  double at = 0;
+  uint64_t made = 0x10'0000;
+  const auto op = [&](std::string_view name, uint64_t tensor, uint64_t storage, std::string_view dims,
+                      std::string_view numbers, bool makes) {
+    const std::string tensors = "[[" + std::to_string(tensor) + ", " + std::to_string(storage) + ", 0, -1, \"float\"]]";
+    builder.op(name, {.start_us = at,
+                      .end_us = at + 30,
+                      .dims = dims,
+                      .types = R"(["float"])",
+                      .concrete = numbers,
+                      .tensors = tensors});
+    made += 0x1000;
+    if (makes) builder.memory({.at_us = at + 5, .bytes = 4096, .address = made});
+    at += 34;
+  };
+  for (int step = 0; step < 4; ++step) {
+    const double from = at;
+    for (int pass = 0; pass < 4; ++pass) {
+      const std::string start = std::to_string(same_part ? 0 : 8 * pass);
+      op("aten::slice", 0x11, kWords, "[[32, 33]]", R"(["", "0", ")" + start + R"("])", false);
+      op("aten::linear", 0x22, kWords, "[[8, 33]]", R"([""])", true);
+      op("aten::gelu", made, made, "[[32, 32]]", R"([""])", true);
+      op("aten::randn", 0x33, kWeights, "[[32, 32]]", R"([""])", true);
+    }
+    builder.step(step, {.start_us = from, .end_us = at});
+  }
+  const Model model = builder.build();
+  return diagnose(model);
+}
+
+TEST(RepeatedInputs, views_are_the_same_where_they_show_the_same_part) {
+  EXPECT_NE(find(passed_with(true), "repeated-inputs"), nullptr);
+  EXPECT_EQ(find(passed_with(false), "repeated-inputs"), nullptr) << "though the tensors are in the same place";
+}
+
 }  // namespace
 }  // namespace firelane::advise

@@ -1,65 +1,20 @@
 #include "analyze/verdict/same_values.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
-#include <system_error>
 #include <unordered_map>
 
 #include "analyze/host/cpu_ops.h"
 #include "analyze/ops/op_inputs.h"
+#include "analyze/ops/op_storages.h"
 #include "analyze/ops/op_tensors.h"
+#include "analyze/verdict/results.h"
 #include "base/hash.h"
 #include "base/text.h"
 
 namespace firelane::analyze {
 
 namespace {
-
-struct Input {
-  uint64_t tensor = 0;
-  uint64_t storage = 0;
-  bool on_cpu = false;
-  std::string_view type;
-  size_t place = 0;  // among the op's inputs
-  bool in_list = false;
-};
-
-// Of [[tensor, storage, device type, device, dtype], null, [[tensor, ...], ...]].
-std::vector<Input> parse_tensors(std::string_view json) {
-  std::vector<Input> inputs;
-  const auto number = [&](size_t& at) {
-    while (at < json.size() && (json[at] == ' ' || json[at] == ',')) ++at;
-    uint64_t value = 0;
-    const auto [end, error] = std::from_chars(json.data() + at, json.data() + json.size(), value);
-    at = static_cast<size_t>(end - json.data());
-    return error == std::errc() ? value : 0;
-  };
-  int depth = 0;
-  size_t place = 0;
-  for (size_t at = 0; at < json.size(); ++at) {
-    const char c = json[at];
-    if (c == ']') --depth;
-    if (c == ',' && depth == 1) ++place;
-    if (c != '[') continue;
-    ++depth;
-    if (at + 1 >= json.size() || json[at + 1] < '0' || json[at + 1] > '9') continue;
-    ++at;
-    Input input{.place = place, .in_list = depth > 2};
-    input.tensor = number(at);
-    input.storage = number(at);
-    input.on_cpu = number(at) == 0;
-    const size_t close = json.find(']', at);
-    if (close == std::string_view::npos) break;
-    const std::string_view rest = json.substr(at, close - at);
-    const size_t quote = rest.find('"');
-    if (quote != std::string_view::npos) input.type = rest.substr(quote + 1, rest.find('"', quote + 1) - quote - 1);
-    if (input.storage != 0) inputs.push_back(input);
-    --depth;
-    at = close;
-  }
-  return inputs;
-}
 
 // By its name; what it does to its inputs.
 struct Kind {
@@ -91,12 +46,6 @@ Kind kind_of(std::string_view name) {
   return kind;
 }
 
-// Regions whose writes no operator shows.
-bool hides_writes(std::string_view name) {
-  return contains(name, "CompiledFunction") || contains(name, "Torch-Compiled") || contains(name, "triton") ||
-         contains(name, "GraphLaunch");
-}
-
 class Numbering {
  public:
   Numbering(const Model& model, const Phases& phases, const StepList& steps)
@@ -106,10 +55,7 @@ class Numbering {
     SameValues out;
     const auto tensors = model_.op_details.tensors.view().cells();
     const bool follows = std::any_of(tensors.begin(), tensors.end(), [](StringId id) { return id != kNoString; });
-    if (!follows || model_.memory_events.size() == 0) return out;
-    for (size_t name = 0; name < model_.strings.size(); ++name) {
-      if (hides_writes(model_.text(static_cast<StringId>(name)))) return out;
-    }
+    if (!follows || model_.memory_events.size() == 0 || hides_data(model_)) return out;
     out.is_known = true;
     kinds_.resize(model_.strings.size());
     known_.resize(model_.strings.size());
@@ -135,13 +81,19 @@ class Numbering {
   }
 
  private:
+  // An operator that made a tensor of the same memory.
+  struct ViewMade {
+    uint64_t from = 0;     // the tensor that it took
+    int64_t elements = 0;  // at most, of what it made
+  };
   // Memory from an allocation until it is given back; or from before the recording.
   struct Block {
     uint64_t value = 0;
     int64_t bytes = 0;  // 0: not known
     uint64_t last_view = 0;
-    uint64_t views = 0;
+    uint64_t views = 0;    // tensors seen since that was made
     bool written = false;  // after it was made
+    std::vector<ViewMade> made;
   };
   struct Candidate {
     Row op = kNoRow;
@@ -152,6 +104,8 @@ class Numbering {
   struct View {
     size_t block = 0;
     uint64_t key = 0;
+    uint64_t shape = 0;
+    size_t seen = 0;  // so many views had been made of the block
   };
 
   const Kind& kind(Row op) {
@@ -175,6 +129,13 @@ class Numbering {
       return host_.start_ns[a] != host_.start_ns[b] ? host_.start_ns[a] < host_.start_ns[b] : a < b;
     });
     return ops;
+  }
+
+  // Views that may have more elements than what they are of.
+  bool makes_larger(StringId name) const {
+    const std::string_view text = model_.text(name);
+    return contains(text, "expand") || contains(text, "unfold") || contains(text, "strided") ||
+           contains(text, "broadcast");
   }
 
   size_t new_block(uint64_t address, int64_t bytes) {
@@ -204,31 +165,59 @@ class Numbering {
     return found != block_at_.end() ? found->second : new_block(storage, 0);
   }
 
+  struct Extent {
+    uint64_t shape = 1;
+    int64_t elements = 1;
+    int64_t bytes = 0;  // 0: not known
+  };
+  static Extent extent_of(const StorageInput& input, const std::vector<Dims>& dims) {
+    Extent extent;
+    if (input.in_list || input.place >= dims.size()) return extent;
+    for (const int64_t size : dims[input.place]) {
+      extent.elements *= size;
+      extent.shape = mix_hash(extent.shape, static_cast<uint64_t>(size));
+    }
+    extent.bytes = extent.elements * bytes_of_type(input.type);
+    return extent;
+  }
+
   // A number that Python multiplies with becomes a tensor, whose value no trace has. What is known is where it stands:
   // after an operator that computed what it had computed when the number stood there before.
-  static bool is_plain_number(const Input& input, const std::vector<Dims>& dims) {
+  static bool is_plain_number(const StorageInput& input, const std::vector<Dims>& dims) {
     return input.on_cpu && !input.in_list && input.place < dims.size() && dims[input.place].empty() &&
            (input.type == "double" || input.type == "long int" || input.type == "bool");
   }
 
-  // A tensor that fills its memory shows all of it. Of others it is known by the views that were made before it was
-  // first seen, and by how many came before it.
-  uint64_t key_of(const Input& input, size_t block, uint64_t shape, int64_t bytes) {
+  // A tensor that fills its memory shows all of it. Others are known by the view that was made last before they were
+  // first seen, and by how many were seen since (a split makes several). Where a tensor was, another one may be later:
+  // one that a view made since, of another tensor.
+  uint64_t key_of(const StorageInput& input, size_t block, const Extent& extent) {
     const auto [found, is_new] = views_.try_emplace(input.tensor);
-    if (!is_new && found->second.block == block) return found->second.key;
+    View& view = found->second;
     Block& of = blocks_[block];
+    const bool is_same = !is_new && view.block == block && view.shape == extent.shape &&
+                         std::none_of(of.made.begin() + static_cast<std::ptrdiff_t>(view.seen), of.made.end(),
+                                      [&](const ViewMade& made) {
+                                        return made.from != input.tensor && made.elements >= extent.elements;
+                                      });
     constexpr int64_t kRounding = 512;  // of the caching allocator
+    const int64_t bytes = extent.bytes;
     const bool fills = of.bytes > 0 && bytes > 0 && bytes <= of.bytes && of.bytes - bytes < kRounding;
-    found->second = {block, fills ? shape : mix_hash(mix_hash(shape, of.last_view), ++of.views)};
-    return found->second.key;
+    if (!is_same) {
+      view = {.block = block,
+              .key = fills ? extent.shape : mix_hash(mix_hash(extent.shape, of.last_view), ++of.views),
+              .shape = extent.shape};
+    }
+    view.seen = of.made.size();
+    return view.key;
   }
 
   void look_at(Row op, bool judged) {
     const Kind& what = kind(op);
     const Row detail = model_.op_detail(op);
     const auto text = [&](StringId id) { return id == kNoString ? std::string_view() : model_.text(id); };
-    std::vector<Input> inputs;
-    if (detail != kNoRow) inputs = parse_tensors(text(model_.op_details.tensors[detail]));
+    std::vector<StorageInput> inputs;
+    if (detail != kNoRow) inputs = parse_storages(text(model_.op_details.tensors[detail]));
     const bool in_backward = phases_.host[op] == Phase::kBackward;
     uint64_t value = static_cast<uint32_t>(host_.name[op]);
     if (detail != kNoRow) {
@@ -242,27 +231,23 @@ class Numbering {
     if (detail != kNoRow && !inputs.empty()) dims = parse_input_dims(text(model_.op_details.input_dims[detail]));
     std::vector<size_t> blocks;
     uint64_t& last = last_values_[host_.lane[op]];
-    for (const Input& input : inputs) {
+    for (const StorageInput& input : inputs) {
       if (is_plain_number(input, dims)) {
         value = mix_hash(value, last);
         continue;
       }
       const size_t block = block_of(input.storage);
       blocks.push_back(block);
-      int64_t bytes = 0;
-      uint64_t shape = 1;
-      if (!input.in_list && input.place < dims.size()) {
-        bytes = bytes_of_type(input.type);
-        for (const int64_t size : dims[input.place]) {
-          bytes *= size;
-          shape = mix_hash(shape, static_cast<uint64_t>(size));
-        }
-      }
-      value = mix_hash(value, mix_hash(blocks_[block].value, key_of(input, block, shape, bytes)));
+      value = mix_hash(value, mix_hash(blocks_[block].value, key_of(input, block, extent_of(input, dims))));
     }
     if (what.new_value || in_backward) value = mix_hash(value, ++fresh_);
     if (what.view && !blocks.empty()) {
-      blocks_[blocks[0]].last_view = value;
+      const bool is_known = !inputs.empty() && !inputs[0].in_list && !makes_larger(host_.name[op]);
+      Block& of = blocks_[blocks[0]];
+      of.last_view = value;
+      of.views = 0;
+      of.made.push_back({inputs[0].tensor, is_known ? extent_of(inputs[0], dims).elements : INT64_MAX});
+      makers_[host_.lane[op]] = {.op = op, .value = value};  // some copy where there is no such view
       return;
     }
     last = value;

@@ -1,0 +1,203 @@
+// Results of which nobody reads most, and work that does not change what is read.
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "advise/evidence.h"
+#include "advise/host_evidence.h"
+#include "advise/kernel_evidence.h"
+#include "advise/rule.h"
+#include "advise/text.h"
+#include "analyze/ops/op_inputs.h"
+#include "analyze/steps/phases.h"
+#include "analyze/verdict/results.h"
+
+namespace firelane::advise {
+
+namespace {
+
+constexpr int64_t kLittleRead = 8;  // a result is so many times larger than what is read of it
+
+std::string_view name_at(const Model& model, Row op) { return model.text(model.host_slices.name[op]); }
+
+// Products, each of whose numbers is computed by itself: what is not read need not be.
+bool is_product(std::string_view name) {
+  for (const std::string_view each :
+       {"aten::linear", "aten::matmul", "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::einsum",
+        "aten::conv1d", "aten::conv2d", "aten::conv3d"}) {
+    if (name == each) return true;
+  }
+  return false;
+}
+
+std::string shapes_of(const Model& model, Row op) {
+  std::string text;
+  for (const analyze::Dims& each : analyze::parse_input_dims(input_dims_text(model, op))) {
+    if (!each.empty()) text += (text.empty() ? "" : " and ") + analyze::dims_text({each});
+  }
+  return text;
+}
+
+void add_work(const Context& context, Row op, double keep_low, double keep_high, Evidence& evidence) {
+  if (!context.has_device_work) return evidence.add_call(op, keep_low, keep_high);
+  for (const Row work : launched_during(context.model, {op})) evidence.add_device(work, keep_low, keep_high);
+}
+
+std::vector<Finding> find_discarded_results(const Context& context) {
+  if (context.study == nullptr) return {};
+  const Model& model = context.model;
+  Evidence evidence(context);
+  std::vector<Row> ops;
+  const analyze::Result* largest = nullptr;
+  double largest_used = 0;
+  const std::vector<analyze::Result> results = analyze::find_results(model);
+  const auto& phases = context.trace.get<analyze::find_phases>();
+  for (const analyze::Result& result : results) {
+    if (!result.is_freed || result.readings.empty() || !context.in_window(model.host_slices.start_ns[result.op]))
+      continue;
+    if (!is_product(name_at(model, result.op)) || phases.host[result.op] == analyze::Phase::kBackward) continue;
+    int64_t read = 0;
+    for (const analyze::Reading& reading : result.readings) read += reading.bytes;
+    if (read <= 0 || kLittleRead * read > result.bytes) continue;
+    // Casts of inputs are made by the op and stay for others: the result is the last that it made.
+    const bool is_last = &result == &results.back() || (&result + 1)->op != result.op;
+    if (!is_last) continue;
+    const double used = static_cast<double>(read) / static_cast<double>(result.bytes);
+    ops.push_back(result.op);
+    // A smaller product still reads its weights.
+    constexpr double kWeights = 0.1;
+    add_work(context, result.op, std::min(1.0, used + kWeights), used, evidence);
+    if (largest == nullptr || result.bytes > largest->bytes) {
+      largest = &result;
+      largest_used = used;
+    }
+  }
+  if (evidence.empty() || largest == nullptr) return {};
+  Finding finding{.id = "discarded-results",
+                  .try_text = "take the part that is needed before the product, not after it",
+                  .try_code = "scores = head(hidden[:, -1])  # instead of head(hidden)[:, -1]",
+                  .confidence = Confidence::kMedium,
+                  .confirm_by = "compare results and step times",
+                  .cause = "discarded-results",
+                  .precedence = Precedence::kNeedless};
+  evidence.fill(finding);
+  finding.events = static_cast<int64_t>(ops.size());
+  finding.title = std::string(name_at(model, largest->op)) + " computes " + short_bytes(largest->bytes) +
+                  ", of which " + short_percent(largest_used) + " is read (inputs of " + shapes_of(model, largest->op) +
+                  "): " + short_percent(finding.share_of_step) + " of a step";
+  add_longest(finding, model, ops);
+  return {finding};
+}
+
+// The dimension that an op works along, from 0; nothing: not recorded.
+std::optional<int64_t> dim_of(const Model& model, Row op) {
+  const Row detail = model.op_detail(op);
+  if (detail == kNoRow || model.op_details.concrete_inputs[detail] == kNoString) return {};
+  const auto numbers = analyze::parse_input_strings(model.text(model.op_details.concrete_inputs[detail]));
+  const auto shapes = analyze::parse_input_dims(input_dims_text(model, op));
+  if (numbers.size() < 2 || shapes.empty()) return {};
+  const std::optional<analyze::Dims> dim = analyze::parse_int_list(numbers[1]);
+  if (!dim || dim->size() != 1) return {};
+  return dim->front() < 0 ? dim->front() + static_cast<int64_t>(shapes[0].size()) : dim->front();
+}
+
+// Whether it puts another number for each, of which the largest is where it was.
+bool keeps_order(const Model& model, Row op, Row reader) {
+  const std::string_view name = name_at(model, op);
+  if (name == "aten::sigmoid" || name == "aten::log_sigmoid") return true;
+  if (name != "aten::softmax" && name != "aten::log_softmax") return false;
+  // Along another dimension, each number is changed by other ones.
+  const std::optional<int64_t> along = dim_of(model, op);
+  return along && along == dim_of(model, reader);
+}
+bool looks_at_order(std::string_view name) { return name == "aten::argmax" || name == "aten::argsort"; }
+
+std::vector<Finding> find_order_preserving(const Context& context) {
+  if (context.study == nullptr) return {};
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  Evidence evidence(context);
+  std::vector<Row> ops;
+  Row reader = kNoRow;
+  for (const analyze::Result& result : analyze::find_results(model)) {
+    if (!result.is_freed || result.readings.empty() || !context.in_window(host.start_ns[result.op])) continue;
+    const bool by_order =
+        std::all_of(result.readings.begin(), result.readings.end(), [&](const analyze::Reading& reading) {
+          return looks_at_order(name_at(model, reading.op)) && keeps_order(model, result.op, reading.op);
+        });
+    if (!by_order || (!ops.empty() && ops.back() == result.op)) continue;
+    ops.push_back(result.op);
+    reader = result.readings[0].op;
+    if (!context.has_device_work) {
+      evidence.add_call(result.op, 0, 0);
+      continue;
+    }
+    for (const Row work : launched_during(model, {result.op})) {
+      // It may put its input into another order first, which the reader then does, or pays for.
+      const Row by = model.device_slices.op[work];
+      const bool is_copy = by != kNoRow && name_at(model, by) == "aten::copy_";
+      if (is_copy) {
+        evidence.add_beside(work, 1, 0);
+      } else {
+        evidence.add_device(work, 0, 0);
+      }
+    }
+    evidence.add_host(result.op, 0);
+    evidence.add_way_to(result.op);
+  }
+  if (evidence.empty()) return {};
+  Finding finding{.id = "order-preserving-work",
+                  .try_text = "leave it out: the largest score has the largest probability, too",
+                  .try_code = "chosen = scores.argmax(1)  # instead of scores.softmax(1).argmax(1)",
+                  .confidence = Confidence::kMedium,
+                  .confirm_by = "compare results and step times",
+                  .cause = "order-preserving-work",
+                  .part_of = kFusion,
+                  .precedence = Precedence::kNeedless};
+  evidence.fill(finding);
+  finding.events = static_cast<int64_t>(ops.size());
+  const Row longest = *std::max_element(ops.begin(), ops.end(),
+                                        [&](Row a, Row b) { return host.duration_ns[a] < host.duration_ns[b]; });
+  finding.title = std::string(name_at(model, longest)) + " of " + shapes_of(model, longest) + " is read by " +
+                  std::string(name_at(model, reader)) +
+                  " alone, which chooses the same without it: " + short_percent(finding.share_of_step) + " of a step";
+  add_longest(finding, model, ops);
+  return {finding};
+}
+
+}  // namespace
+
+std::vector<Rule> unread_rules() {
+  return {
+      {"discarded-results", "waste", 0.05, true,
+       "A product makes a large result, of which only a small part is read before it is given back: the scores of a\n"
+       "whole vocabulary at every place of a prompt, where the next word needs those of the last place alone.\n\n"
+       "Found are linear layers, products and convolutions of the forward pass whose result is read, all readers "
+       "taken\n"
+       "together, for at most an eighth, and freed within the recording; a result that nobody reads at all does not\n"
+       "count. Needs a recording that follows tensors and memory (firelane record does), without compiled parts or "
+       "CUDA\n"
+       "graphs. The gain is a replay in which the product keeps the part that is read.\n\n"
+       "What to do: slice the input of the product instead of its result.\n\n"
+       "When not: something that no operator shows (NumPy on the same memory) reads the rest.",
+       find_discarded_results},
+      {"order-preserving-work", "waste", 0.05, true,
+       "A softmax, log_softmax or sigmoid whose result nobody reads but argmax or argsort: it changes the numbers, "
+       "and\n"
+       "not their order, so that the same is chosen without it. Of large scores (all classes of all pixels) it costs\n"
+       "several passes over memory.\n\n"
+       "Found where all readers of the result, until it is freed, are argmax or argsort along the same dimension. "
+       "Needs\n"
+       "a recording that follows tensors and memory (firelane record does), without compiled parts or CUDA graphs. "
+       "The\n"
+       "gain is a replay without it.\n\n"
+       "What to do: choose from the scores themselves.\n\n"
+       "When not: numbers that are equal only after rounding are chosen between in another way.",
+       find_order_preserving},
+  };
+}
+
+}  // namespace firelane::advise

@@ -1,0 +1,24 @@
+// Which memory an op's inputs are in, where the recording follows tensors.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace firelane::analyze {
+
+struct StorageInput {
+  uint64_t tensor = 0;
+  uint64_t storage = 0;  // where its memory begins
+  bool on_cpu = false;
+  std::string_view type;
+  size_t place = 0;  // among the op's inputs
+  bool in_list = false;
+};
+
+// Of op_details.tensors: [[tensor, storage, device type, device, dtype], null, [[tensor, ...], ...]]. Those without
+// memory are left out.
+std::vector<StorageInput> parse_storages(std::string_view json);
+
+}  // namespace firelane::analyze

@@ -117,12 +117,13 @@ std::string hint_for(const Context& context, const Large& large, double roof) {
   const Model& model = context.model;
   const std::string_view name = model.text(model.host_slices.name[large.longest]);
   if (large.what == KernelClass::kConvolution && filters_channels(model, large.longest)) {
-    return "each channel has a square of weights; where that is a product of a column and a row, as of a Gaussian "
-           "blur, two convolutions with these compute the same with far less";
+    return "a square kernel for each channel; if it is separable, as a Gaussian blur is, two one-dimensional "
+           "convolutions "
+           "compute the same at a fraction of the cost";
   }
   const bool is_at_peak = roof >= kNearRoofPercent / 100;
   if (is_at_peak || (is_meant_to_dominate(large.what) && roof < 0)) {
-    return "this is the work itself; is all of it needed (every place, row, window and head, in every step)?";
+    return "useful work; check that all of it is needed (every position, row, window and head, in every step)";
   }
   return "it may be " + std::string(advice_for(large.what, name).could_be);
 }
@@ -172,7 +173,7 @@ std::string largest_note(const Context& context, const std::vector<Finding>& fin
   const std::string caller = caller_of(model, large->longest);
   const auto calls = static_cast<int64_t>(large->calls.size());
   const double roof = large->of_roof_ns <= 0 ? -1 : std::min(1.0, large->roof_ns / large->of_roof_ns);
-  return "largest: " + std::string(model.text(model.host_slices.name[large->longest])) +
+  return "largest operator: " + std::string(model.text(model.host_slices.name[large->longest])) +
          (dims.empty() ? "" : (is_one_shape ? " with inputs of " : ", most with inputs of ") + dims) +
          (caller.empty() ? "" : ", in " + caller) + " takes " + short_percent(std::min(1.0, share(*large))) +
          " of a step, " + counted(std::max<int64_t>(1, context.study->per_step(calls)), "call", "calls") +

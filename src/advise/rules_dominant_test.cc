@@ -63,10 +63,10 @@ TEST(DominantOperator, what_no_rule_speaks_of_is_named_in_a_note) {
   const Judged judged = program.judged();
   EXPECT_TRUE(judged.findings.empty()) << "a product that takes most of a step is no fault";
   const auto largest = std::find_if(judged.notes.begin(), judged.notes.end(), [](const std::string& note) {
-    return note.starts_with("largest: aten::mm takes");
+    return note.starts_with("largest operator: aten::mm takes");
   });
   ASSERT_NE(largest, judged.notes.end());
-  EXPECT_NE(largest->find("94% of a step, 2 calls: this is the work itself; is all of it needed"), std::string::npos)
+  EXPECT_NE(largest->find("94% of a step, 2 calls: useful work; check that all of it is needed"), std::string::npos)
       << *largest;
   CpuProgram even;
   for (int step = 0; step < 4; ++step) {

@@ -9,7 +9,7 @@ namespace firelane::advise {
 namespace {
 
 constexpr uint64_t kHidden = 0x2000;  // made before the recording, as are the weights
-constexpr uint64_t kWeights = 0x3000;
+constexpr uint64_t kUnreadWeights = 0x3000;
 
 // Operators on a CPU that make tensors of fp32 numbers and give them back.
 class Scores : public WrittenProgram<Scores> {
@@ -83,7 +83,7 @@ Judged chosen(Reads reads) {
   for (int step = 0; step < 4; ++step) {
     const Scores::Tensor shares{program.next(), "[64, 1000]"};
     program.op("aten::linear", 300, {kHidden, "[64, 32]"}, {program.next(), ""}, R"(["", ""])");
-    program.op("aten::softmax", 400, {kWeights, "[64, 1000]"}, shares, R"(["", "-1"])");
+    program.op("aten::softmax", 400, {kUnreadWeights, "[64, 1000]"}, shares, R"(["", "-1"])");
     program.op("aten::argmax", 20, shares, {program.next(), ""},
                reads == Reads::kOtherDim ? R"(["", "0"])" : R"(["", "1"])");
     if (reads == Reads::kValues) program.op("aten::mul", 20, shares, {program.next(), ""}, R"(["", "2"])");

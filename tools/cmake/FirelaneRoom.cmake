@@ -91,10 +91,8 @@ function(firelane_precompile target)
   cmake_parse_arguments(PRECOMPILE "" "" "HEADERS;OPTIONS" ${ARGN})
   target_link_libraries(${target} PRIVATE firelane_options Threads::Threads)
   target_precompile_headers(${target} PRIVATE ${PRECOMPILE_HEADERS})
-  target_compile_options(${target} PRIVATE ${PRECOMPILE_OPTIONS})
-  if(CMAKE_CXX_COMPILER_ID MATCHES Clang)  # for ccache: the same headers give the same bytes
-    target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
-  endif()
+  # Without a timestamp the same headers give the same bytes, which ccache needs. Only clang precompiles here.
+  target_compile_options(${target} PRIVATE ${PRECOMPILE_OPTIONS} "SHELL:-Xclang -fno-pch-timestamp")
 endfunction()
 
 set(FIRELANE_PRECOMPILE OFF)

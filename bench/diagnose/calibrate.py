@@ -2,12 +2,12 @@
 
     python bench/diagnose/calibrate.py FIRELANE FOLDER[:ENDING] ...    # folders of record_all.py; ENDING: lane
 
-Held-out programs are left out. Prints kMeasured as proofs.cc has it, a row for each rule that ever promised
-something: programs of which it was said (the same one on a GPU and on a CPU is two), in how many of them at least half
-of the gain was there, and by how much the truth was below and above what was said to be likely, which 97 of 100 do not
-exceed; the same of all; the median of true gains over those said; leaving one program out at a time, how many true
-gains the ranges would then contain; and the programs of which nothing was promised, which say nothing about how sure
-a finding is when it is said.
+Held-out programs and kept ones are left out. Prints kMeasured as proofs.cc has it, a row for each rule that ever
+promised something: programs of which it was said (the same one on a GPU and on a CPU is two), in how many of them at
+least half of the gain was there, and by how much the truth was below and above what was said to be likely, which 97
+of 100 do not exceed; the same of all; the median of true gains over those said; leaving one program out at a time,
+how many true gains the ranges would then contain; and the programs of which nothing was promised, which say nothing
+about how sure a finding is when it is said.
 
 Where a program was recorded more than once, its errors are averaged. The error counts beyond what the timed blocks of
 steps vary by themselves, which is the other part of a range (src/advise/gain.cc).
@@ -26,7 +26,7 @@ from pathlib import Path
 WEIGHT_OF_ALL = 6  # this and the ends of each side: as in proofs.cc
 BELOW, ABOVE = (0.35, 0.8), (0.6, 1.6)
 NAMED = 0.5
-LEFT_OUT = ("held out",)
+LEFT_OUT = ("held out", "common, kept")
 SIDE = 0.97  # of each side, so that nine of ten programs that were left out lie in between
 
 Errors = dict[str, dict[str, float]]  # by rule, by program

@@ -2,7 +2,7 @@
 # Records the library on a machine with a GPU whose files come back in few parts of limited size:
 #
 #   bench/diagnose/device.sh OUT [argument of record_all.py ...]
-#   bench/diagnose/device.sh OUT unseen       # a blind test (unseen, sealed, asked), on the GPU and before it on the CPU
+#   bench/diagnose/device.sh OUT unseen       # a set (unseen, sealed, asked, merged, common), on the GPU and before it on the CPU
 #
 # Firelane's recorder comes from build/carry (tests/gpu/carry.sh). Ends with OUT/traces.tar.* of at most 8 MB each:
 # cat OUT/traces.tar.* | tar -x. What can be missed best comes last in it.
@@ -12,7 +12,7 @@ out=$(realpath -m "$1")
 shift
 chosen=()
 case "${1:-}" in
-  unseen | sealed | asked)
+  unseen | sealed | asked | merged | common)
     chosen=("--$1")
     SECONDS_ON_CPU=${SECONDS_ON_CPU:-60}
     shift

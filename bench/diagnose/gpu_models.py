@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -64,11 +65,16 @@ class Program:
     make: Callable[[Machine, bool], Step]
     findings: tuple[str, ...]
     near: tuple[str, ...] = ()  # the right category, without the cause
+    where: tuple[str, ...] = ()  # names of the place: a diagnosis that mentions one of them leads there
     flags: dict[str, bool] = field(default_factory=lambda: dict(MEMORY))
     saves_time: bool = True
     block: int = 1  # steps come in rounds of so many: what is timed is a multiple
     recorded: int = 4  # steps
+    needs: tuple[str, ...] = ()  # modules of libraries; without one of them the program is skipped
     says: str = ""  # the verdict in words, where the rules' names alone do not tell it
+
+    def missing(self) -> list[str]:
+        return [name for name in self.needs if find_spec(name) is None]
 
 
 def training(

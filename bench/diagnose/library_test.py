@@ -12,6 +12,51 @@ from kinds_asked_text import Adapted, penalized, penalized_one_by_one
 from kinds_asked_vision import Blur, Video
 from kinds_blind import Bags, suppressed_in_python, suppressed_together
 from kinds_blind_loops import Messages
+from kinds_merged import HEALTHY as HEALTHY_MERGED
+from kinds_merged_loops import Columns, Jacobian, drawn_by_numpy, drawn_by_torch
+from kinds_merged_signals import (
+    LEVELS,
+    padding_by_comparing,
+    padding_by_rows,
+    phases,
+    places_by_search,
+    quantiles_at_once,
+    quantiles_in_turn,
+    resampled_by_phase,
+    resampled_together,
+)
+from kinds_merged_space import (
+    Process,
+    best_of_flat,
+    best_of_padded,
+    chamfer_once,
+    chamfer_twice,
+    voxels_by_number,
+    voxels_by_rows,
+)
+from kinds_merged_text import (
+    Grammar,
+    Packed,
+    Turning,
+    angles,
+    banned_by_windows,
+    banned_through_lists,
+    loss_by_shifting_labels,
+    loss_by_shifting_scores,
+)
+from kinds_merged_vision import (
+    Swish,
+    boxes_one_by_one,
+    boxes_together,
+    confusion_by_comparing,
+    confusion_by_counting,
+    dice_of_masks,
+    dice_of_numbers,
+    patches_by_slices,
+    patches_by_unfold,
+    warped_by_gathers,
+    warped_by_grid,
+)
 from kinds_other import Experts
 from kinds_sealed import HEALTHY as HEALTHY_SEALED
 from kinds_sealed_loops import runge_kutta, runge_kutta_as_written
@@ -33,6 +78,7 @@ from library import (
     HELD_OUT,
     LATE,
     LIBRARY,
+    MERGED,
     NEXT,
     ON_GPU_ONLY,
     SEALED,
@@ -56,7 +102,7 @@ def _one_thread():
     [
         *LIBRARY,
         *UNSEEN,
-        *(name for name in (*BLIND, *LATE, *FRESH, *NEXT, *SEALED, *ASKED, *GAINS) if name not in ON_GPU_ONLY),
+        *(name for name in (*BLIND, *LATE, *FRESH, *NEXT, *SEALED, *ASKED, *MERGED, *GAINS) if name not in ON_GPU_ONLY),
     ],
 )
 def test_a_program_runs_on_a_cpu_with_its_fault_and_mended(name):
@@ -123,6 +169,14 @@ def test_asked_programs_are_in_no_other_set_and_all_but_six_have_a_fault():
     assert all(each.says for each in ASKED.values())
 
 
+def test_merged_programs_are_in_no_other_set_all_but_six_have_a_fault_and_its_place_is_named():
+    assert not set(MERGED) & {*LIBRARY, *UNSEEN, *BLIND, *LATE, *FRESH, *NEXT, *SEALED, *ASKED, *GAINS}
+    assert {half_of(name) for name in MERGED} == {"merged"}
+    assert sorted(name for name, each in MERGED.items() if not each.findings) == sorted(HEALTHY_MERGED)
+    assert all(each.says for each in MERGED.values())
+    assert all(bool(each.where) == bool(each.findings) for each in MERGED.values())
+
+
 def twins(make):
     """The same module as it is with the fault and mended."""
     faulty, mended = make(True), make(False)
@@ -173,6 +227,90 @@ def test_asked_loops_compute_the_same_mended_as_with_their_fault():
     whole = language.hidden(torch.cat((common.expand(3, -1), text), dim=1))[:, 8:]
     kept = language.body.keep(language.embed(common))
     torch.testing.assert_close(language.body.after(language.embed(text, 8), kept), whole)
+
+
+def test_merged_vision_computes_the_same_mended_as_with_its_fault():
+    torch.manual_seed(0)
+    masks = torch.rand(5, 9, 7) < 0.3
+    torch.testing.assert_close(boxes_one_by_one(masks), boxes_together(masks))
+    shares, labels = torch.randn(2, 5, 6, 6).softmax(1), torch.randint(0, 5, (2, 6, 6))
+    torch.testing.assert_close(dice_of_numbers(shares, labels, 5), dice_of_masks(shares, labels, 5))
+    found, truth = torch.randint(0, 6, (2, 50))
+    assert torch.equal(confusion_by_comparing(found, truth, 6), confusion_by_counting(found, truth, 6))
+    x, flow = torch.randn(2, 3, 9, 8, requires_grad=True), 3 * torch.randn(2, 2, 9, 8)
+    warped = [warp(x, flow) for warp in (warped_by_gathers, warped_by_grid)]
+    torch.testing.assert_close(*warped, rtol=1e-3, atol=1e-4)
+    changes = [torch.autograd.grad(each.square().sum(), x)[0] for each in warped]
+    torch.testing.assert_close(*changes, rtol=1e-3, atol=1e-3)
+    assert torch.equal(patches_by_slices(x, 4, 2), patches_by_unfold(x, 4, 2))
+    y = torch.randn(20, dtype=torch.double, requires_grad=True)
+    torch.testing.assert_close(Swish()(y), torch.nn.functional.silu(y))
+    assert torch.autograd.gradcheck(Swish(), y)
+
+
+def test_merged_text_computes_the_same_mended_as_with_its_fault():
+    torch.manual_seed(0)
+    scores, text = torch.randn(4, 9), torch.randint(0, 3, (4, 30))
+    banned = banned_by_windows(scores, text, 3)
+    assert banned.isinf().any() and torch.equal(banned_through_lists(scores.clone(), text, 3), banned)
+    grammar, states = Grammar(Machine("cpu"), 50, 4), [0, 2, 3]
+    scores = torch.rand(3, 50)
+    assert torch.equal(grammar.through_lists(scores, states), grammar.by_table(scores, torch.tensor(states)))
+    scores, text = torch.randn(2, 7, 9), torch.randint(0, 9, (2, 7))
+    torch.testing.assert_close(loss_by_shifting_scores(scores, text), loss_by_shifting_labels(scores, text))
+    layer, places, x = Turning(8, 2), torch.arange(5).expand(2, -1), torch.randn(2, 5, 8)
+    torch.testing.assert_close(layer(x, places, None), layer(x, places, angles(places, 4)))
+    pieces = []
+    for slices in (True, False):
+        torch.manual_seed(0)
+        stream = iter(Packed(50, 100, 8, slices))
+        pieces.append(torch.stack([next(stream) for _ in range(30)]))
+    assert torch.equal(*pieces)
+
+
+def test_merged_signals_are_the_same_mended_as_with_their_fault():
+    torch.manual_seed(0)
+    waves, filters = torch.randn(2, 1, 147 * 6), phases(Machine("cpu"), 147, 80)
+    torch.testing.assert_close(resampled_by_phase(waves, filters, 147), resampled_together(waves, filters, 147))
+    old, new = (torch.arange(2 * rate) * 440 / rate / 100 * 6.283185307 for rate in (14_700, 8_000))
+    tone = resampled_together(old.sin()[None, None], filters, 147)[0]
+    torch.testing.assert_close(tone[300:-300], new.sin()[300:-300], rtol=0, atol=1e-2)
+    lengths = torch.tensor([3, 1, 5])
+    assert torch.equal(padding_by_rows(lengths, 5), padding_by_comparing(lengths, 5))
+    drawn = torch.randn(9, 3, 4)
+    torch.testing.assert_close(quantiles_in_turn(drawn), quantiles_at_once(drawn, torch.tensor(LEVELS)))
+    schedule, places = torch.linspace(1, 0, 10), torch.randint(0, 10, (6,))
+    assert places_by_search(schedule, schedule[places]) == places.tolist()
+
+
+def test_merged_points_graphs_and_processes_are_the_same_mended_as_with_their_fault():
+    torch.manual_seed(0)
+    sizes = torch.tensor([7, 2, 3, 1])
+    graphs, kept, scores = torch.arange(4).repeat_interleave(sizes), (sizes + 1) // 2, torch.randn(13)
+    assert torch.equal(best_of_padded(scores, graphs, sizes, kept), best_of_flat(scores, graphs, sizes, kept))
+    observed = torch.randn(20, 3), torch.randn(20)
+    keeps, factors_again = (Process(*observed, keeps=each) for each in (True, False))
+    for asked in torch.randn(2, 5, 3):
+        for one, other in zip(keeps(asked), factors_again(asked), strict=True):
+            torch.testing.assert_close(one, other)
+    a, b = torch.randn(2, 2, 9, 3)
+    torch.testing.assert_close(chamfer_twice(a, b), chamfer_once(a, b))
+    cells = torch.randint(-3, 4, (60, 4))
+    assert all(map(torch.equal, voxels_by_rows(cells), voxels_by_number(cells)))
+
+
+def test_merged_loops_compute_the_same_mended_as_with_their_fault():
+    torch.manual_seed(0)
+    jacobian = Jacobian(torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2)))
+    x = torch.randn(4, 3)
+    torch.testing.assert_close(jacobian.row_by_row(x), jacobian.together(x))
+    apart, together = Columns(3, 5, 2, apart=True), Columns(3, 5, 2, apart=False)
+    together.table.weight.data = torch.cat([each.weight.data for each in apart.tables])
+    ids = torch.randint(0, 5, (4, 3))
+    assert torch.equal(apart(ids), together(ids))
+    for drawn in (drawn_by_numpy, drawn_by_torch):
+        counts = drawn(torch.tensor([0.0, 1, 0, 3]), 1000).bincount(minlength=4)
+        assert counts[[0, 2]].tolist() == [0, 0] and 650 < counts[3] < 850
 
 
 def test_sealed_programs_compute_the_same_mended_as_with_their_fault():

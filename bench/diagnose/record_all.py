@@ -4,17 +4,17 @@
         --seconds 500      # start no more programs after that
         --older            # the programs of gpu_programs.py instead
         --unseen           # those of kinds_unseen.py instead
-        --blind            # those of kinds_blind.py; --late: of kinds_late.py; --fresh, --next, --sealed, --asked:
-                           # likewise
+        --blind            # those of kinds_blind.py; --late: of kinds_late.py; --fresh, --next, --sealed, --asked,
+                           # --merged, --shipped, --common: likewise
         --gains            # those of kinds_gains.py, which gains are fitted with
         --ours             # no traces of torch.profiler
         --device cpu       # small sizes, one thread
         --jobs 7           # programs at a time: only for a CPU with more cores than that
         --blocks 5         # of steps timed before recording, of each kind in turn; more on a machine that is not idle
 
-Each program runs in a process of its own with a time limit, so that one failure costs no other program; traces are
-compressed when all have run. Needs only firelane's recorder. Writes, for KIND faulty and fixed (programs without a
-fault: only fixed):
+Each program runs in a process of its own with a time limit, so that one failure costs no other program; one that needs
+a library that is missing here is left out, with a line that says so. Traces are compressed when all have run.
+Needs only firelane's recorder. Writes, for KIND faulty and fixed (programs without a fault: only fixed):
 
     NAME.KIND.lane                              firelane: shapes, memory, tensors; steps before and after only timed
     NAME.KIND.plain.json.xz, .memory., .stacks. torch.profiler with no flags; shapes and memory; and stacks and modules
@@ -44,7 +44,24 @@ import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
 from gpu_models import Machine
-from library import ASKED, BLIND, EVERY, FRESH, GAINS, LATE, LIBRARY, NEXT, OLDER, ON_GPU_ONLY, SEALED, UNSEEN, half_of
+from library import (
+    ASKED,
+    BLIND,
+    COMMON,
+    EVERY,
+    FRESH,
+    GAINS,
+    LATE,
+    LIBRARY,
+    MERGED,
+    NEXT,
+    OLDER,
+    ON_GPU_ONLY,
+    SEALED,
+    SHIPPED,
+    UNSEEN,
+    half_of,
+)
 from record_both import load_recorder
 from record_steps import record_steps
 
@@ -90,6 +107,7 @@ class Bench:
             "half": half_of(name),
             "findings": self.program.findings,
             "near": self.program.near,
+            "where": self.program.where,
             "says": self.program.says,
             "saves_time": self.program.saves_time,
             "device": device,
@@ -125,7 +143,13 @@ class Bench:
         recorded = self.program.recorded
         step.until(UNALIGNED, self.program.block)
         path = self.folder / f"{self.name}.{kind}.lane"
-        flags = {"shapes": True, "memory": True, "tensors": True, **self.program.flags}  # as firelane record does
+        flags = {
+            "shapes": True,
+            "memory": True,
+            "tensors": True,
+            "lines": True,
+            **self.program.flags,
+        }  # as firelane record does
         return record_steps(self.native, step, path, flags, recorded=recorded, cuda=self.on.is_gpu)
 
     def with_torch(self, step: Counted, kind: str, options: str) -> None:
@@ -183,6 +207,15 @@ def one(name: str, arguments: argparse.Namespace) -> None:
     say(f"{name} {time.monotonic() - start:.1f} s", shown, bench.truth["losses"] or "")
 
 
+def with_libraries(names: list[str]) -> list[str]:
+    """Those whose libraries are here; says which are not."""
+    missing = {name: EVERY[name].missing() for name in names}
+    for name, libraries in missing.items():
+        if libraries:
+            say(f"{name}: skipped, no {', '.join(libraries)} here")
+    return [name for name in names if not missing[name]]
+
+
 def run_all(names: list[str], arguments: argparse.Namespace) -> None:
     began = time.monotonic()
     running: dict[str, tuple[Any, float]] = {}
@@ -235,6 +268,9 @@ def main() -> None:
         "next": NEXT,
         "sealed": SEALED,
         "asked": ASKED,
+        "merged": MERGED,
+        "shipped": SHIPPED,
+        "common": COMMON,
         "gains": GAINS,
     }
     for each in sets:
@@ -247,6 +283,7 @@ def main() -> None:
     names = arguments.names or list(chosen)
     if arguments.device == "cpu":
         names = [name for name in names if name not in ON_GPU_ONLY]
+    names = with_libraries(names)
     gc.collect()
     gc.freeze()  # a collection in a program then costs what that program allocates
     run_all(names, arguments)

@@ -6,6 +6,10 @@ FOLDER: what record_all.py wrote; traces still in .json.xz are unpacked first. P
 and what is said from each recording; planted faults; a summary. `--answers` keeps what FIRELANE said, or takes it from
 there if the file exists.
 
+Where programs have names of the place of their fault (`where`), a column says whether the diagnosis leads there,
+whatever it makes of it: whether one of the names is in the first finding (its title, evidence or advice), in one of the
+first three, or anywhere in what is said, notes included. A name counts in any case of its letters.
+
 The true step is the median of blocks of steps without any recorder. A range contains it if it touches what those blocks
 span. A fault counts as first if the first finding names it, "kind" if the first finding is of the right category only.
 A fault counts where it costs at least 5% of the step and even its fastest block is slower than the mended program. A
@@ -17,6 +21,7 @@ gain less than 5% of the step, and remarks on the recording.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import lzma
 import shutil
@@ -38,6 +43,10 @@ HALVES = (
     "next",
     "sealed",
     "asked",
+    "merged",
+    "shipped",
+    "common",
+    "common, kept",
     "gains",
 )
 ON_RECORDING = {"recording-distorts", "one-time-costs"}
@@ -52,6 +61,14 @@ def unpack(folder: Path) -> None:
             shutil.copyfileobj(packed, unpacked)
 
 
+def words_in(said: Any) -> str:
+    """All texts of a part of what diagnose says, a line each; names of fields are none."""
+    if isinstance(said, str):
+        return said
+    parts = said.values() if isinstance(said, dict) else said if isinstance(said, list) else ()
+    return "\n".join(dict.fromkeys(line for part in parts for line in words_in(part).splitlines()))
+
+
 def diagnose(firelane: str, path: Path) -> dict:
     done = subprocess.run([firelane, "diagnose", path, "--json"], check=False, capture_output=True, text=True)
     if done.returncode != 0:
@@ -61,7 +78,10 @@ def diagnose(firelane: str, path: Path) -> dict:
     return {
         "step": answer["step"],
         "verdict": answer["verdict"],
-        "findings": [{key: finding[key] for key in keys} for finding in answer["findings"]],
+        "findings": [
+            {**{key: finding[key] for key in keys}, "words": words_in(finding)} for finding in answer["findings"]
+        ],
+        "words": words_in(answer),
     }
 
 
@@ -153,12 +173,33 @@ def place_of(entry: dict, ids: list[str]) -> tuple[int, str]:
     )
 
 
+NAMED = ("first", "in the first three", "anywhere")
+
+
+def place_named(entry: dict, answer: dict) -> str:
+    """Where the place of the fault is named, of NAMED; empty if nowhere."""
+
+    def named(words: str) -> bool:
+        return any(name.lower() in words.lower() for name in entry.get("where", ()))
+
+    told = [
+        named(finding.get("words", finding["title"])) for finding in answer["findings"]
+    ]  # stored answers may have none
+    if any(told[:1]):
+        return NAMED[0]
+    if any(told[:3]):
+        return NAMED[1]
+    return NAMED[2] if any(told) or named(answer.get("words", "")) else ""
+
+
 def fault_table(truths: dict, answers: dict, end: str) -> None:
+    placed = any(entry.get("where") for entry in truths.values())
     print(
-        "| planted fault | found | step ms | gain said ms | measured | off | when mended |\n"
-        "|---|---|--:|---|--:|--:|---|"
+        f"| planted fault | found | step ms | gain said ms | measured | off | when mended |{' place named |' * placed}"
+        f"\n|---|---|--:|---|--:|--:|---|{'---|' * placed}"
     )
     counts = {"first": 0, "kind": 0, "found": 0, "alarms": 0, "worth": 0, "near": 0, "within": 0, "gains": 0}
+    named = dict.fromkeys(("", *NAMED), 0)
     for name, entry in truths.items():
         answer, mended = (answers.get(f"{name}.{kind}.{end}", {}) for kind in ("faulty", "fixed"))
         if "findings" not in answer or "findings" not in mended:
@@ -171,8 +212,11 @@ def fault_table(truths: dict, answers: dict, end: str) -> None:
         still = [each for each in after if each in entry["findings"]]
         worth = (faulty - fixed >= WORTH * faulty and fastest > fixed) or not entry["saves_time"]
         row = [name, words, ms(faulty), "", ms(faulty - fixed), "", ", ".join(after) or "nothing"]
+        if placed:
+            row.append(place_named(entry, answer) or "no")
         if worth:
             counts["worth"] += 1
+            named[place_named(entry, answer)] += 1
             counts["first"] += place == 1
             counts["kind"] += words.startswith("kind")
             counts["found"] += place > 0
@@ -197,6 +241,12 @@ def fault_table(truths: dict, answers: dict, end: str) -> None:
         f"{counts['found']} found at any place, {counts['alarms']} still found when mended. Gains: {counts['near']} of "
         f"{counts['gains']} within 20%, the range contains {counts['within']}.\n"
     )
+    if placed:
+        first, three, anywhere = itertools.accumulate(named[where] for where in NAMED)
+        print(
+            f"The place is named in the first finding of {first}, in the first three of {three}, anywhere of "
+            f"{anywhere}.\n"
+        )
 
 
 def healthy_table(truths: dict, answers: dict, end: str) -> None:

@@ -60,6 +60,29 @@ def test_pytest_is_repeated_too_and_skipped_tests_do_not_count(build: Path, caps
     assert "assert 1 == 2" in (build / "kept" / "test_x::test_fails.1.txt").read_text()
 
 
+def test_files_run_beside_each_other_as_often_as_one_after_the_other(build: Path, capsys):
+    # Each waits for the other: one after the other they would wait in vain.
+    for own, other in ("ab", "ba"):
+        (build / f"test_{own}.py").write_text(
+            "import pathlib, time\n"
+            f"def test_meets_{other}():\n"
+            f"    begun = pathlib.Path('{build}')\n"
+            f"    (begun / '{own}').write_text('')\n"
+            f"    assert any((begun / '{other}').exists() or time.sleep(0.01) for _ in range(6000))\n"
+            "def test_fails(): assert 1 == 2\n"
+        )
+    files = [str(build / f"test_{name}.py") for name in "ab"]
+    assert run(build, "--runs", "3", "--at-once", "2", "--pytest", *files, f"--rootdir={build}") == 1
+    assert capsys.readouterr().out.splitlines()[-6:-1] == [
+        "  runs  failed  test",
+        "     3       3  test_a::test_fails",
+        "     3       3  test_b::test_fails",
+        "     3       0  test_a::test_meets_b",
+        "     3       0  test_b::test_meets_a",
+    ]
+    assert not list((build / "kept").glob("*.xml"))
+
+
 def test_a_pattern_that_names_no_test_is_no_success(build: Path):
     assert run(build, "--runs", "1", "--ctest", "no such test") == 2
 

@@ -2,8 +2,8 @@
 // script). `vite build --mode report` writes dist/report.html: scripts and styles inside, and the place where
 // `firelane report` puts the answers.
 
-import type { Plugin } from "vite";
-import { defineConfig } from "vitest/config";
+/// <reference types="vitest/config" />
+import { defineConfig, type Plugin } from "vite";
 
 const kAnswersPlace = "<!--firelane-answers-->";
 

@@ -34,6 +34,7 @@ class profile(_profile):  # noqa: N801 (torch's name)
         memory: bool = False,
         stacks: bool = False,
         modules: bool = False,
+        lines: bool = False,
         cuda: bool = True,
         cuda_sync: bool = False,
         metrics: bool | Sequence[str] = False,
@@ -56,6 +57,7 @@ class profile(_profile):  # noqa: N801 (torch's name)
             schedule=schedule,
             on_trace_ready=on_trace_ready,
         )
+        self._lines = lines
         self._metric_options = metric_options(metrics, metric_interval_ms)
         self._light = light
         self._light_steps = self._light_left = 0  # of a window; of the current one
@@ -67,7 +69,7 @@ class profile(_profile):  # noqa: N801 (torch's name)
         if light is None:
             light = min(LIGHT_STEPS, (active or 0) // 2) if self.use_device == "cuda" else 0
         self._light_steps = light if active is None else min(light, active - 1)
-        return {"light": self._light_steps > 0, "sample_rate": self._sample_rate}
+        return {"light": self._light_steps > 0, "sample_rate": self._sample_rate, "lines": self._lines}
 
     def start_trace(self) -> None:
         super().start_trace()

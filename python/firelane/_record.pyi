@@ -38,6 +38,8 @@ class RecordOptions:
     """Python frames, C calls and garbage collections as slices, on all threads."""
     modules: bool
     """A slice per nn.Module call, named by its path: "model.layers.3.attn.q_proj"."""
+    lines: bool
+    """The line of the program that called each op, outside torch. Not with `stacks`, which say more."""
     cuda: bool
     """Kernels, memcpys, memsets, synchronizations, the calls behind them, GPU power. `losses` lists what is missing."""
     cuda_sync: bool
@@ -74,6 +76,7 @@ class RecordOptions:
         memory: bool = False,
         stacks: bool = False,
         modules: bool = False,
+        lines: bool = False,
         cuda: bool = True,
         cuda_sync: bool = False,
         metrics: bool = False,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 import os
+import types
 from typing import Any, Literal, overload
 
 
@@ -272,6 +273,14 @@ class Trace:
         all: show lanes without slices too
         """
 
+    def lines(self, *, rows: int | None = None) -> Table:
+        """
+        What each line of the program costs a step: host and device, forward and backward.
+        print() shows what `firelane lines` prints.
+
+        rows: show at most this many; 0 = all (default: all, of which print() shows 30)
+        """
+
     def fusion(self, *, rows: int | None = None) -> Table:
         """
         Chains of small kernels that one kernel could do: launches, traffic and time it would save.
@@ -451,6 +460,11 @@ def _replay(kind: Sequence[int], sync: Sequence[int], communicates: Sequence[boo
 def thread_stacks() -> str:
     """
     Python's and native frames of all threads of this process but the calling one, or one line why not.
+    """
+
+def python_stacks() -> dict[int, list[tuple[types.CodeType, int]]]:
+    """
+    By thread: code and line of its frames, innermost first, of all threads at the same moment.
     """
 
 def thread_state(thread: int) -> str:

@@ -25,6 +25,7 @@ class VerifyPlan:
     output: str  # gets the answer: lines of a name and a number, "changes", and a line for each
     setting: str = ""  # id of a finding; "": none
     knobs: dict[str, str] = field(default_factory=dict)  # names of KNOBS, and their values
+    cores: int = 1  # that the process may use: affinity and a container's CPU limit
     steps: int = 30  # to time
     warmup: int = 5  # steps that pass first
 
@@ -32,7 +33,8 @@ class VerifyPlan:
 class Applied:
     """What a setting changed in the program, to tell a setting that does nothing from one that does not help."""
 
-    def __init__(self) -> None:
+    def __init__(self, cores: int = 1) -> None:
+        self.cores = cores  # that the process may use
         self.changes: list[str] = []
 
     def note(self, change: str) -> None:
@@ -43,7 +45,7 @@ class Applied:
 def begin(plan_json: str) -> None:
     """Called once torch is imported."""
     plan = VerifyPlan(**json.loads(plan_json))
-    applied = Applied()
+    applied = Applied(plan.cores)
     if plan.setting in SETTINGS:
         SETTINGS[plan.setting](applied)
     _turn_knobs(plan.knobs, applied)
@@ -169,10 +171,6 @@ def _device_facts() -> dict[str, int]:
 # -- settings -----------------------------------------------------------------------------
 
 
-def _cores() -> int:
-    return max(1, len(os.sched_getaffinity(0)))
-
-
 def _with_defaults(cls: type, choose: Callable[[dict[str, Any]], dict[str, Any]], applied: Applied) -> None:
     """Makes `cls` with other arguments: `choose` gets those of the call by name, and returns what to change."""
     original: Any = cls.__init__  # type: ignore[misc]  # of the class itself
@@ -208,7 +206,7 @@ def _load_in_workers(applied: Applied) -> None:
     def choose(given: dict[str, Any]) -> dict[str, Any]:
         if given.get("num_workers", 0) > 0:
             return {"persistent_workers": True, "prefetch_factor": 4} if not given.get("persistent_workers") else {}
-        changes: dict[str, Any] = {"num_workers": min(8, _cores()), "persistent_workers": True}
+        changes: dict[str, Any] = {"num_workers": min(8, applied.cores), "persistent_workers": True}
         import torch
 
         return {**changes, "pin_memory": True} if torch.cuda.is_available() else changes
@@ -295,12 +293,18 @@ def _without_collector(applied: Applied) -> None:
     gc.disable()
     applied.note("gc.freeze(); gc.disable()")
 
+    def left_out(generation: int = 2) -> int:
+        applied.note("no gc.collect()")
+        return 0
+
+    gc.collect = left_out
+
 
 def _fit_threads(applied: Applied) -> None:
     import torch
 
     ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    threads = max(1, _cores() // ranks)
+    threads = max(1, applied.cores // ranks)
     torch.set_num_threads(threads)
     applied.note(f"torch.set_num_threads({threads})")
 

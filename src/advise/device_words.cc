@@ -188,7 +188,11 @@ std::string_view how_to_mark_steps(Origin origin) {
 
 std::string fit_note(const TraceInfo& info, std::string note) {
   const std::string_view words = how_to_mark_steps(info.origin);
-  if (words != kCallStep) replace_all(note, kCallStep, words);
+  if (words != kCallStep) {
+    replace_all(note, kCallStep, words);
+  } else if (info.environment.front == Front::kTorch) {  // whose step() marks nothing without a schedule
+    replace_all(note, kCallStep, "record with schedule=..., and " + std::string(kCallStep));
+  }
   fit_recording(info, note);
   return fit_words(info.origin, info.accelerator, std::move(note));
 }

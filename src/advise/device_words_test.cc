@@ -25,11 +25,17 @@ TEST(DeviceWords, others_have_a_module_of_their_own) {
 
 TEST(DeviceWords, steps_are_marked_in_the_words_of_the_tool_that_wrote_the_trace) {
   const std::string note = "no steps were found; " + std::string(kCallStep);
-  EXPECT_EQ(fit_note({.origin = Origin::kKineto}, note), note);
   EXPECT_EQ(fit_note({.origin = Origin::kNsight}, note),
             "no steps were found; push an NVTX range called \"step N\" around each iteration");
   EXPECT_EQ(fit_note({.origin = Origin::kXPlane}, note),
             "no steps were found; mark them with jax.profiler.StepTraceAnnotation(\"train\", step_num=i)");
+}
+
+TEST(DeviceWords, without_a_schedule_the_advice_to_call_step_marked_no_steps) {
+  const std::string note = "no steps were found; " + std::string(kCallStep);
+  EXPECT_EQ(fit_note({.origin = Origin::kKineto}, note),
+            "no steps were found; record with schedule=..., and call prof.step() after each iteration");
+  EXPECT_EQ(fit_note({.origin = Origin::kFirelane, .environment = {.front = Front::kProfile}}, note), note);
 }
 
 TEST(DeviceWords, a_verdict_speaks_of_the_device_of_the_trace) {

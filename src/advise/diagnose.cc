@@ -71,6 +71,17 @@ void take_parts_out(std::vector<Found>& all, const Context& context) {
   });
 }
 
+// No finding gains more than there is of a step, whatever its replay says.
+void fit_to_step(std::vector<Found>& all, const Context& context) {
+  const int64_t most_ns = most_of_step_ns(*context.study);
+  for (Found& each : all) {
+    Gain& gain = each.finding.gain;
+    const int64_t likely_ns = std::min(gain.middle_ns(), most_ns);
+    gain = {
+        .low_ns = std::min(gain.low_ns, most_ns), .high_ns = std::min(gain.high_ns, most_ns), .likely_ns = likely_ns};
+  }
+}
+
 // Needless work that takes less of a step than this takes its place among the others.
 constexpr double kWorthFirst = 0.04;
 // So does one that gains so many times less than another finding.
@@ -123,6 +134,18 @@ void put_causes_first(std::vector<Found>& all, const Context& context) {
   }
 }
 
+// On a machine that stalls every operator (busy-machine, said before all others) the rest is chance to some degree.
+void doubt_on_stalled_machine(std::vector<Found>& all) {
+  const bool stalled = std::any_of(all.begin(), all.end(), [](const Found& each) {
+    return each.finding.id == "busy-machine" && each.finding.precedence == Precedence::kNeedless;
+  });
+  for (Found& each : all) {
+    if (!stalled || !each.about_time) continue;
+    each.finding.confidence = Confidence::kLow;
+    each.finding.confirm_by = "record again with a free core for each thread";
+  }
+}
+
 std::vector<Found> ask_rules(const Context& context) {
   const auto& rules = all_rules();
   std::vector<std::vector<Finding>> by_rule(rules.size());
@@ -161,6 +184,8 @@ std::vector<Found> ask_rules(const Context& context) {
     return surely_ns(a.finding, fusing_ns) > surely_ns(b.finding, fusing_ns);
   });
   put_causes_first(all, context);
+  doubt_on_stalled_machine(all);
+  fit_to_step(all, context);
   return all;
 }
 
@@ -191,7 +216,8 @@ void drop_explained(std::vector<Finding>& findings, const Model& model) {
   const SliceRef worst = large->slices[0];
   const bool explained = std::any_of(findings.begin(), findings.end(), [&](const Finding& other) {
     if (other.id == large->id) return false;
-    if (other.share_of_step >= large->share_of_step / 2 && other.gain.high_ns > 0) return true;
+    const bool gains_more = other.gain.high_ns > 0 && other.gain.middle_ns() >= large->gain.middle_ns();
+    if (other.share_of_step >= large->share_of_step / 2 && gains_more) return true;
     return std::any_of(other.slices.begin(), other.slices.end(), [&](const SliceRef& slice) {
       return slice.on_device == worst.on_device && name_of_slice(slice) == name_of_slice(worst);
     });
@@ -417,6 +443,8 @@ Diagnosis diagnose(const StudiedTrace& trace) {
   out.findings = merged(std::move(found));
   drop_explained(out.findings, model);
   fit_to_device(model.info, out.findings);
+  for (Finding& finding : out.findings) finding.places = places_of(trace, finding);
+  out.lines = largest_lines(trace);
   out.verdict = verdict_of(timed_trace(trace).get<analyze::study>());
   if (saves_none) out.why = fit_note(model.info, out.healthy ? why_healthy(context) : why_idle(context));
   add_notes(model, study, out);

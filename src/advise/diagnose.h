@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "advise/finding.h"
+#include "advise/places.h"
 #include "advise/verdict.h"
 #include "traces/studied_trace.h"
 
@@ -19,6 +20,7 @@ struct Diagnosis {
   bool judges_time = true;        // false: a dump, which has no steps, operators or kernels
   bool healthy = false;           // the limit is known, no finding saves time, and the device does not idle
   std::string why;                // healthy: why nothing is worth fixing; no finding: what is left unexplained; else ""
+  LargestLines lines;             // where in the program the time goes
   std::vector<std::string> notes;  // what to know about the numbers
 };
 

@@ -37,6 +37,7 @@ void Evidence::fill(Finding& finding) {
     finding.gain.low_ns = std::max<int64_t>(0, case_.gain_ns(low_));
     finding.gain.high_ns = std::max(finding.gain.low_ns, case_.gain_ns(high_));
   }
+  finding.behind = rows_;
   std::stable_sort(rows_.begin(), rows_.end(),
                    [&](const SliceRef& a, const SliceRef& b) { return duration_ns(a) > duration_ns(b); });
   constexpr size_t kMostSlices = 10;

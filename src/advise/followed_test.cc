@@ -99,7 +99,7 @@ class FollowedProgram : public WrittenProgram<FollowedProgram> {
   int64_t steps_ = 0;
 };
 
-enum class Rounds { kLayers, kRecurrence, kPieces };
+enum class Rounds { kLayers, kRecurrence, kPieces, kFilters, kConvolutions };
 Judged rounds_of(Rounds rounds) {
   FollowedProgram program;
   for (int step = 0; step < 4; ++step) {
@@ -109,6 +109,12 @@ Judged rounds_of(Rounds rounds) {
       if (rounds == Rounds::kLayers) {
         state = program.op("aten::gelu", {program.op("aten::linear", {state, 0x2000 + i * 0x100})});
         program.number();
+        continue;
+      }
+      if (rounds == Rounds::kFilters || rounds == Rounds::kConvolutions) {
+        const bool one_weight = rounds == Rounds::kFilters;
+        if (one_weight) program.select(0x2000);
+        program.op("aten::conv1d", {pieces, one_weight ? 0x2000 : 0x2000 + i * 0x100});
         continue;
       }
       program.select(pieces);
@@ -151,6 +157,41 @@ TEST(Followed, a_sort_of_what_did_not_change_is_needless_and_one_of_new_data_pro
   }
 }
 
+// A penalty on each of many weights, added up; the same with the weights copied one by one; and layers of one operator.
+enum class Listed { kPenalties, kCopies, kLayers };
+Judged listed(Listed what) {
+  FollowedProgram program;
+  for (int step = 0; step < 4; ++step) {
+    uint64_t state = program.op("aten::randn", {});
+    program.op("aten::gelu", {state});
+    for (uint64_t i = 0; i < 24; ++i) {
+      const uint64_t weight = 0x2000 + i * 0x100;
+      if (what == Listed::kCopies) {
+        program.op("aten::clone", {program.op("aten::to", {weight})});
+      } else if (what == Listed::kLayers) {
+        state = program.op("aten::tanh", {program.op("aten::mul", {state, weight})});
+      } else {
+        const uint64_t norm = program.op("aten::linalg_vector_norm", {weight});
+        state = program.op("aten::add", {state, program.op("aten::mul", {program.op("aten::pow", {norm})})});
+      }
+    }
+    program.op("aten::mean", {state});
+    program.timed().end_step();
+  }
+  return program.judged();
+}
+
+TEST(Followed, a_loop_over_parameters_is_told_and_layers_and_copies_of_them_are_not) {
+  const Judged judged = listed(Listed::kPenalties);
+  const Finding* loop = find(judged, "repeated-operators");
+  ASSERT_NE(loop, nullptr);
+  EXPECT_NE(loop->title.find("24 times in a row, each time for other tensors of a list"), std::string::npos)
+      << loop->title;
+  EXPECT_NE(loop->try_code.find("_foreach_"), std::string::npos) << loop->try_code;
+  EXPECT_EQ(find(listed(Listed::kLayers), "repeated-operators"), nullptr);
+  EXPECT_EQ(find(listed(Listed::kCopies), "repeated-operators"), nullptr);
+}
+
 TEST(Followed, layers_that_each_read_a_number_are_no_loop) {
   EXPECT_EQ(find(rounds_of(Rounds::kLayers), "repeated-operators"), nullptr);
 }
@@ -166,6 +207,14 @@ TEST(Followed, a_recurrence_is_told_as_one_and_rounds_that_need_nothing_of_each_
   ASSERT_NE(pieces, nullptr);
   EXPECT_EQ(pieces->title.find("each from what"), std::string::npos) << pieces->title;
   EXPECT_NE(pieces->try_code.find("torch.bmm"), std::string::npos) << pieces->try_code;
+}
+
+TEST(Followed, a_convolution_with_one_filter_after_another_is_a_loop_and_layers_beside_each_other_are_none) {
+  const Judged judged = rounds_of(Rounds::kFilters);
+  const Finding* filters = find(judged, "repeated-operators");
+  ASSERT_NE(filters, nullptr);
+  EXPECT_NE(filters->try_code.find("F.conv1d(x, filters)"), std::string::npos) << filters->try_code;
+  EXPECT_EQ(find(rounds_of(Rounds::kConvolutions), "repeated-operators"), nullptr) << "each with weights of its own";
 }
 
 // Two losses, of a judge and of what it judges; the first goes back through both on request. Both may have a norm of

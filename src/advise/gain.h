@@ -23,6 +23,23 @@ int64_t saved_ns(const analyze::Study& study, const analyze::WhatIf& change);
 // The noise of a step: how much of it may come or go by itself, ns.
 int64_t step_noise_ns(const Context& context);
 
+// What the recorder's measured costs are to be multiplied with for steps of the length that was timed, and how long
+// they are then. Known once for all rules.
+struct TrueCalls {
+  double factor = 1;
+  int64_t step_ns = 0;
+};
+TrueCalls true_calls(const StudiedTrace& trace);
+
+// A context for findings that take calls of operators out, without a device. Where steps that were timed without
+// recording are shorter than the replay without the recorder's measured cost, a call cost the recorder more than it
+// measured (steps recorded right after others were not): gains are those of a replay in which calls cost so much less
+// that a step takes what was timed. Else the same as `context`.
+Context with_true_calls(const Context& context);
+
+// The longest that a step may be: nothing saves more than this.
+int64_t most_of_step_ns(const analyze::Study& study);
+
 // What a finding saves whose cost could go altogether: nearly all of it, and no more but for noise.
 void set_gain_of_all(const Context& context, const Gain& gain, Finding& finding);
 

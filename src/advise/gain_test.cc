@@ -109,6 +109,53 @@ TEST(Gains, a_stretch_is_not_charged_for_more_of_recording_than_its_share) {
   EXPECT_EQ(saved_ns(study, without(1000, 2000)), study.gain_ns(without(1000, 2000))) << "few: all of it";
 }
 
+// Steps of 4 ms in which a loop reads 80 numbers, one after another; timed without recording, they take `timed_us`.
+Judged loop_on_cpu(double timed_us) {
+  TraceBuilder builder;
+  for (int64_t i = 0; i < 5; ++i) {
+    const double at = static_cast<double>(i) * 4000;
+    builder.step(i, {.start_us = at, .end_us = at + 4000});
+    for (int k = 0; k < 80; ++k) {
+      const double from = at + 45 * k;
+      builder.op("aten::select", {.start_us = from, .end_us = from + 10});
+      builder.op("aten::sum", {.start_us = from + 12, .end_us = from + 30});
+      builder.op("aten::item", {.start_us = from + 32, .end_us = from + 42});
+    }
+    builder.op("aten::mm", {.start_us = at + 3600, .end_us = at + 3990});
+    const double timed_at = 1e6 + static_cast<double>(i) * timed_us;
+    builder.timed_step(20 + i, {.start_us = timed_at, .end_us = timed_at + timed_us});
+  }
+  return diagnose(builder.build());
+}
+
+TEST(Gains, a_loop_of_small_calls_once_saved_more_than_a_step_takes_without_recording) {
+  const Judged slow = loop_on_cpu(4000);
+  const Judged quick = loop_on_cpu(1500);
+  const Finding* of_slow = find(slow, "host-sync");
+  const Finding* of_quick = find(quick, "host-sync");
+  ASSERT_NE(of_slow, nullptr);
+  ASSERT_NE(of_quick, nullptr);
+  ASSERT_GT(quick.study.undone.step_ns, 2'000'000) << "the recorder's cost does not explain it";
+  EXPECT_GT(of_slow->gain.middle_ns(), 2'400'000);
+  EXPECT_EQ(of_slow->of_step_ns, slow.study.undone.step_ns) << "nothing to make up for";
+  EXPECT_NEAR(static_cast<double>(of_quick->of_step_ns), 1'500'000, 100'000);
+  EXPECT_LT(of_quick->gain.middle_ns(), 1'500'000);
+  EXPECT_GT(of_quick->gain.middle_ns(), 500'000);
+}
+
+TEST(Gains, no_finding_gains_more_than_a_step_takes_without_recording) {
+  for (const double timed_us : {300.0, 900.0, 2000.0}) {
+    const Judged judged = loop_on_cpu(timed_us);
+    EXPECT_FALSE(judged.findings.empty());
+    for (const Finding& finding : judged.findings) {
+      const int64_t step_ns = std::llround(timed_us * 1000);
+      EXPECT_LE(finding.gain.high_ns, step_ns) << finding.id;
+      EXPECT_LE(finding.gain.middle_ns(), finding.gain.high_ns) << finding.id;
+      EXPECT_LE(finding.gain.low_ns, finding.gain.middle_ns()) << finding.id;
+    }
+  }
+}
+
 TEST(Gains, a_pinned_copy_takes_what_the_link_takes) {
   // 53 MB in 10 ms from pageable memory, then 1 ms of work: at 40 to 53 GB/s the copy takes 1.3 to 1 ms.
   TraceBuilder builder;

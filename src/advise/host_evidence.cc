@@ -39,6 +39,7 @@ int64_t activity_ns(const Context& context, analyze::Activity activity) {
 }
 
 void add_longest(Finding& finding, const Model& model, std::vector<Row> host_rows) {
+  for (const Row row : host_rows) finding.behind.push_back({.row = row, .on_device = false});
   const size_t count = std::min(host_rows.size(), kEvidenceSlices);
   std::partial_sort(host_rows.begin(), host_rows.begin() + static_cast<std::ptrdiff_t>(count), host_rows.end(),
                     [&](Row a, Row b) {

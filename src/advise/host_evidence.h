@@ -9,6 +9,7 @@
 
 #include "advise/context.h"
 #include "advise/finding.h"
+#include "analyze/ops/op_lines.h"
 #include "analyze/verdict/study.h"
 
 namespace firelane::advise {
@@ -32,6 +33,9 @@ inline Row outermost_op(const Model& model, Row op) {
 // Where the way to it begins, from Python or the autograd engine: when the slice before it on the same level ended; its
 // own start when that is too long ago to be just the way.
 int64_t way_start_ns(const Model& model, Row row);
+
+// Whether the trace says which lines of the program called its operators.
+inline bool knows_lines(const Context& context) { return !context.trace.get<analyze::op_lines>().empty(); }
 
 // The shapes of an operator's inputs as the trace has them (JSON); "" when they were not recorded.
 inline std::string_view input_dims_text(const Model& model, Row op) {

@@ -8,43 +8,65 @@ namespace firelane::advise {
 
 namespace {
 
-// Made by bench/diagnose/calibrate.py from all recordings of tests/data/library but the held-out half, row by row. The
-// programs of the sealed test are among them since it was opened; some rules were written for them.
+// Made by bench/diagnose/calibrate.py from all recordings of tests/data/library but those held out and kept, row by
+// row. The sealed tests are among them since they were opened; some rules were written for their programs.
 constexpr Proof kMeasured[] = {
     {"allocator-thrash", 1, 1, 0.00, 0.00},
     {"anomaly-detection", 2, 2, 0.00, 0.54},
     {"attention-mask", 3, 3, 0.00, 0.47},
     {"attention-unfused", 1, 1, 0.00, 0.13},
+    {"broadcast-operand", 2, 2, 0.00, 0.33},
+    {"broadcast-product", 3, 3, 0.00, 0.00},
     {"constant-copies", 5, 5, 0.12, 0.42},
     {"constant-work", 1, 1, 0.00, 0.00},
-    {"copied-modules", 2, 2, 0.00, 0.00},
+    {"contended-scatter", 1, 1, 0.03, 0.00},
+    {"contraction-order", 2, 2, 0.05, 0.00},
+    {"copied-modules", 4, 4, 0.15, 0.00},
+    {"denormals", 1, 1, 0.00, 0.08},
     {"dense-gradients", 2, 2, 0.00, 0.34},
+    {"device-unused", 1, 1, 0.00, 0.09},
+    {"discarded-results", 4, 4, 0.03, 0.00},
     {"dominant-operator", 4, 4, 0.01, 0.33},
     {"dtype-ping-pong", 1, 1, 0.00, 0.71},
+    {"fft-length", 2, 2, 0.00, 0.03},
     {"fp32-matmul", 1, 1, 0.07, 0.00},
     {"fp64-compute", 8, 8, 0.20, 1.56},
-    {"full-sort", 2, 2, 0.07, 0.10},
+    {"full-sort", 4, 4, 0.07, 0.44},
+    {"gc-pauses", 2, 2, 0.00, 0.04},
+    {"growing-backward", 2, 2, 0.36, 0.00},
     {"growing-input", 2, 1, 0.56, 0.11},
-    {"host-code", 9, 9, 0.02, 0.05},
-    {"host-compute", 5, 5, 0.04, 0.30},
-    {"host-sync", 8, 8, 0.28, 0.23},
-    {"input-bound", 6, 6, 0.00, 0.12},
+    {"host-code", 11, 11, 0.02, 0.17},
+    {"host-compute", 6, 6, 0.18, 0.30},
+    {"host-sync", 12, 12, 0.42, 6.38},
+    {"index-backward", 1, 1, 0.00, 0.00},
+    {"input-bound", 11, 11, 0.00, 0.14},
     {"layout-copies", 1, 1, 0.00, 0.23},
+    {"many-groups", 1, 1, 0.00, 0.07},
     {"many-optimizers", 4, 4, 0.00, 0.46},
+    {"matrix-decomposition", 4, 4, 0.06, 0.15},
+    {"order-preserving-work", 2, 2, 0.02, 2.94},
+    {"overlapping-windows", 2, 2, 0.16, 0.11},
     {"padding", 1, 1, 0.02, 0.00},
     {"pageable-copies", 1, 1, 0.00, 0.00},
     {"pinned-allocation", 1, 1, 0.00, 0.39},
-    {"pointwise-unfused", 6, 6, 0.38, 0.43},
+    {"pointwise-unfused", 7, 7, 0.38, 0.43},
     {"recomputed-activations", 2, 2, 0.00, 0.13},
     {"recomputed-prefix", 1, 1, 0.09, 0.00},
-    {"repeated-backward", 8, 8, 0.05, 0.00},
-    {"repeated-inputs", 4, 4, 0.03, 0.18},
+    {"repeated-backward", 9, 9, 0.44, 0.00},
+    {"repeated-inputs", 9, 9, 0.11, 0.18},
     {"repeated-keys", 2, 2, 0.00, 0.04},
-    {"repeated-operators", 28, 28, 0.38, 0.17},
+    {"repeated-operators", 36, 36, 0.31, 0.18},
+    {"repeated-rows", 4, 4, 0.07, 0.48},
+    {"slow-convolution", 2, 2, 0.17, 0.00},
     {"slow-steps", 5, 5, 0.22, 0.13},
+    {"small-copies", 1, 1, 0.25, 0.00},
     {"stream-waits", 3, 2, 0.63, 0.08},
+    {"structured-product", 2, 2, 0.13, 0.06},
+    {"unchanged-work", 3, 3, 0.16, 0.42},
     {"unused-gradients", 11, 11, 0.09, 0.25},
+    {"weights-to-host", 1, 1, 0.00, 0.21},
     {"whole-copies", 1, 1, 0.00, 0.02},
+    {"wide-copies", 1, 0, 0.64, 0.00},
 };
 
 // Made by it on 16 November from recordings that are not kept (bench/diagnose/kinds_gains.py on two machines), when
@@ -78,7 +100,7 @@ constexpr Proof kSeen[] = {
     {"recording-distorts", 30, 28, 0.15, 0.15},
 };
 
-constexpr Errors kErrorsOfAll = {.below = 0.30, .above = 0.62};  // the same of all programs, whatever the rule
+constexpr Errors kErrorsOfAll = {.below = 0.38, .above = 0.54};  // the same of all programs, whatever the rule
 constexpr double kWeightOfAll = 6;                               // as many programs as that counts for
 // What the sealed test showed of programs that nothing was tuned with, whose errors are larger than those of the others
 // with one program left out (docs/accuracy.md).

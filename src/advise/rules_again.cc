@@ -9,9 +9,12 @@
 
 #include "advise/evidence.h"
 #include "advise/factories.h"
+#include "advise/gain.h"
 #include "advise/host_evidence.h"
+#include "advise/loops.h"
 #include "advise/rule.h"
 #include "advise/text.h"
+#include "analyze/host/dispatch.h"
 #include "analyze/host/host_time.h"
 #include "analyze/ops/op_tensors.h"
 #include "analyze/steps/phases.h"
@@ -46,6 +49,7 @@ struct Again {
   std::vector<Row> nodes;
   std::vector<analyze::Interval> ways;  // from the end of one pass into the next that runs such nodes
   int64_t passes = 1;                   // at most, through one operator in one step
+  bool sums_up = false;                 // parameters get gradients, which are added up
 };
 
 // Nodes of the graph that ran before in the same step. Each operator's node has a number of its own; those that hand a
@@ -85,6 +89,9 @@ Again nodes_again(const Context& context) {
         end_before_ns = host.end_ns(row);
         if (!again) continue;
         out.nodes.push_back(row);
+        // Asked for by autograd.grad, the gradient is handed over instead: nothing runs inside.
+        const bool does_it = row + 1 < host.size() && host.parent[row + 1] == row;
+        out.sums_up = out.sums_up || (does_it && contains(model.text(host.name[row]), "AccumulateGrad"));
         if (way.end_ns > way.start_ns) out.ways.push_back(way);
         way = {0, 0};
       }
@@ -118,16 +125,34 @@ void add_ways(const Context& context, const std::vector<analyze::Interval>& ways
   }
 }
 
+// Of a kernel, what stays if a larger one does the work of `passes` of them.
+double kept_of_kernel(const Model& model, Row work, int64_t passes) {
+  constexpr double kLeastKernelNs = 2'000;  // which each of them takes however little it does
+  const auto ns = static_cast<double>(std::max<int64_t>(1, model.device_slices.duration_ns[work]));
+  return std::max(1.0 - kLeastKernelNs / ns, 1.0 / static_cast<double>(passes));
+}
+
 std::vector<Finding> find_repeated_backward(const Context& context) {
   if (context.study == nullptr) return {};
   constexpr double kKeepLow = 0.05;
   const Model& model = context.model;
   const Again again = nodes_again(context);
   if (again.nodes.empty()) return {};
-  Evidence evidence(context);
+  const Context calls = with_true_calls(context);
+  // Passes whose gradients nobody adds up: a row of a Jacobian each. One pass for all rows still computes all of them.
+  constexpr int64_t kRows = 8;
+  const bool is_jacobian = again.passes >= kRows && !again.sums_up;
+  std::vector<double> dispatch;
+  if (is_jacobian && !context.has_device_work)
+    dispatch = analyze::dispatch_shares(model, context.study->host->chains[0], context.window);
+  Evidence evidence(calls);
   for (const Row node : again.nodes) {
     if (context.has_device_work) {
       evidence.add_host(node, kKeepLow);
+    } else if (is_jacobian) {
+      const double keep =
+          kept_in_batch(context, dispatch, model.host_slices.start_ns[node], model.host_slices.end_ns(node));
+      evidence.add_call(node, std::max(keep, kKeepLow), keep);
     } else {
       evidence.add_call(node, kKeepLow, 0);
     }
@@ -135,7 +160,10 @@ std::vector<Finding> find_repeated_backward(const Context& context) {
   }
   add_ways(context, again.ways, evidence);
   if (context.has_device_work) {
-    for (const Row work : work_below(model, {again.nodes.begin(), again.nodes.end()})) evidence.add_device(work, 0, 0);
+    for (const Row work : work_below(model, {again.nodes.begin(), again.nodes.end()})) {
+      const double keep = is_jacobian ? kept_of_kernel(model, work, again.passes) : 0;
+      evidence.add_device(work, keep, keep);
+    }
   }
   if (evidence.empty()) return {};
   Finding finding{.id = "repeated-backward",
@@ -145,7 +173,17 @@ std::vector<Finding> find_repeated_backward(const Context& context) {
                   .confirm_by = "compare the gradients: only what uses those of each loss by itself needs them apart",
                   .part_of = "overhead",
                   .precedence = Precedence::kNeedless};
+  if (is_jacobian) {
+    finding.try_text = "go back once for all rows: autograd and torch.func take a batch of gradients";
+    finding.try_code =
+        "torch.autograd.grad(y, x, rows, is_grads_batched=True)  # or torch.func.jacrev; instead of grad(y[:, i], x) "
+        "each";
+    finding.confirm_by = "compare the gradients and step times";
+    finding.precedence = Precedence::kByGain;
+  }
   evidence.fill(finding);
+  finding.of_step_ns = calls.step_ns;
+  finding.share_of_step = context.share_of_step(finding.cost_ns);
   finding.events = static_cast<int64_t>(again.nodes.size());
   finding.title =
       "the backward pass goes through the same operators up to " + std::to_string(again.passes) + " times in a step: " +
@@ -368,8 +406,12 @@ std::vector<Rule> again_rules() {
        "the gradients are added up in the parameters.\n\n"
        "Found by the numbers that autograd gives its nodes: a node that runs twice in a step. The gain is a replay "
        "without\n"
-       "all runs but the first.\n\n"
-       "What to do: add the losses up, with their weights, and call backward once.\n\n"
+       "all runs but the first. Eight passes and more whose gradients no parameter adds up are rows of a Jacobian "
+       "(torch.autograd.grad\n"
+       "in a loop): one pass for all rows computes as much as they do, and only the calls are saved.\n\n"
+       "What to do: add the losses up, with their weights, and call backward once. Rows of a Jacobian: autograd.grad "
+       "with\n"
+       "is_grads_batched=True, torch.func.jacrev, or vmap.\n\n"
        "When not: gradients of the losses are needed apart (projected or normalized gradients, adversarial training).",
        find_repeated_backward},
       {"whole-copies", "memory", 0.05, true,

@@ -43,6 +43,17 @@ class Again : public WrittenProgram<Again> {
     at_ += us;
     return *this;
   }
+  // A node on a CPU, which computes for `us`.
+  Again& works(std::string_view name, int64_t number, double us) {
+    return op("autograd::engine::evaluate_function: " + std::string(name),
+              {.number = number, .us = us, .launches = false});
+  }
+  Again& leaf(bool adds_up) {
+    const double from = at_;
+    op("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", {.us = 4, .launches = false});
+    if (adds_up) builder_.op("torch::autograd::AccumulateGrad", {.start_us = from + 1, .end_us = from + 3});
+    return *this;
+  }
   Again& node(std::string_view name, int64_t number) {
     return op("autograd::engine::evaluate_function: " + std::string(name), {.number = number});
   }
@@ -71,6 +82,37 @@ TEST(RepeatedBackward, nodes_that_run_again_in_a_step_are_told_with_how_often) {
   EXPECT_EQ(judged.findings[0].id, "repeated-backward");
   EXPECT_EQ(find(with_passes(1, true), "repeated-backward"), nullptr) << "once";
   EXPECT_EQ(find(with_passes(3, false), "repeated-backward"), nullptr) << "other nodes: several models, or checkpoints";
+}
+
+// Passes that each end in the leaf that the gradient is asked of: it is handed over, or added to what the leaf has.
+Judged with_leaf(int passes, bool adds_up) {
+  Again program;
+  int64_t number = 100;
+  for (int step = 0; step < 4; ++step) {
+    for (int i = 0; i < 4; ++i) program.op("aten::tanh", {.number = number + i, .us = 40, .launches = false});
+    for (int pass = 0; pass < passes; ++pass) {
+      for (int i = 3; i >= 0; --i) program.works("TanhBackward0", number + i, 60);
+      program.leaf(adds_up);
+    }
+    number += 4;
+    program.end_step();
+  }
+  return program.judged();
+}
+
+TEST(RepeatedBackward, rows_of_a_jacobian_are_computed_all_the_same) {
+  const Judged rows = with_leaf(12, false);
+  const Judged losses = with_leaf(12, true);
+  const Finding* of_rows = find(rows, "repeated-backward");
+  const Finding* of_losses = find(losses, "repeated-backward");
+  ASSERT_NE(of_rows, nullptr);
+  ASSERT_NE(of_losses, nullptr);
+  EXPECT_NE(of_rows->try_code.find("is_grads_batched"), std::string::npos) << of_rows->try_code;
+  EXPECT_NE(of_losses->try_code.find("loss_a + loss_b"), std::string::npos) << of_losses->try_code;
+  EXPECT_LT(3 * of_rows->gain.middle_ns(), 2 * of_losses->gain.middle_ns()) << "60 us of each node are computing";
+  const Judged few = with_leaf(3, false);
+  ASSERT_NE(find(few, "repeated-backward"), nullptr);
+  EXPECT_NE(find(few, "repeated-backward")->try_code.find("loss_a + loss_b"), std::string::npos) << "no Jacobian";
 }
 
 // Two passes through ten nodes; the way into the second takes `way_us` more.

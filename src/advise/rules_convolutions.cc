@@ -216,7 +216,8 @@ std::vector<Finding> find_layout_copies(const Context& context) {
                   (images.any ? "; keep images in channels_last" : ": keep the order that the next op reads"),
       .try_code = images.any ? "model = model.to(memory_format=torch.channels_last)" : "",
       .confidence = Confidence::kLow,
-      .confirm_by = context.flag(RecordOption::kStacks) + ", to see who asks for another layout",
+      .confirm_by = knows_lines(context) ? "change these lines and time some steps"
+                                         : context.flag(RecordOption::kLines) + ", to see who asks for another layout",
       .cause = "layout-copies",
       .part_of = kFusion};
   if (half) {

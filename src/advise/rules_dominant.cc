@@ -249,9 +249,10 @@ std::vector<Finding> find_dominant_op(const Context& context) {
   if (finding.try_code == kCompile && (is_compile_broken(model) || is_compiled(model)))
     advise_fusing(model, advice.could_be, finding);
   add_longest(finding, model, largest->rows);
-  finding.confirm_by = dims.empty()     ? "record with shapes, to see what it works on"
-                       : caller.empty() ? "record with " + context.flag(RecordOption::kStacks) + ", to see the line"
-                                        : "time it alone with these sizes";
+  finding.confirm_by = dims.empty() ? "record with shapes, to see what it works on"
+                       : caller.empty() && !knows_lines(context)
+                           ? "record with " + context.flag(RecordOption::kLines) + ", to see the line"
+                           : "time it alone with these sizes";
   if (sorts(text)) promise_sorting_once(context, largest->rows, finding);
   return {finding};
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "advise/copy_runs.h"
 #include "advise/grad_scaler.h"
 #include "advise/host_evidence.h"
 #include "advise/host_work.h"
@@ -183,8 +184,8 @@ std::vector<Finding> find_reads_in_loops(const Context& context) {
   finding.try_code =
       "norms = torch.stack(torch._foreach_norm(grads)).tolist()  # instead of [g.norm().item() for g in grads]";
   finding.confidence = Confidence::kHigh;
-  if (longest->python == kNoRow)
-    finding.try_text += "; " + context.flag(RecordOption::kStacks) + " shows the line of the loop";
+  if (longest->python == kNoRow && !knows_lines(context))
+    finding.try_text += "; " + context.flag(RecordOption::kLines) + " shows the line of the loop";
   finding.part_of = "overhead";
   finding.cause = "reads";
   return {finding};
@@ -210,6 +211,7 @@ std::vector<Finding> find_host_sync(const Context& context) {
   std::vector<Finding> findings = find_reads_in_loops(context);
   const auto& loops = context.trace.get<analyze::loops>();
   const auto& computed = context.trace.get<host_work>();  // waits for what the CPU computes with go with that
+  const auto& weights = context.trace.get<weight_copy_runs>();
   const auto is_in_host_work = [&](int64_t time_ns) {
     const auto after = std::partition_point(computed.begin(), computed.end(),
                                             [&](const HostWork& work) { return work.end_ns <= time_ns; });
@@ -227,7 +229,7 @@ std::vector<Finding> find_host_sync(const Context& context) {
       const bool in_loop = sync.in_window && sync.start_ns + sync.duration_ns < study.steps.window.end_ns;
       const LaneId lane = model.host_slices.lane[sync.call];
       if (!in_loop || sync.reason != advice.reason || is_in_loop(loops, lane, sync.start_ns)) continue;
-      if (is_in_host_work(sync.start_ns)) continue;
+      if (is_in_host_work(sync.start_ns) || is_in_run(weights, lane, sync.start_ns)) continue;
       calls.push_back(sync.call);
       waited += sync.duration_ns;
       waits_only.waits.push_back(sync.call);
@@ -264,8 +266,9 @@ std::vector<Finding> find_host_sync(const Context& context) {
     finding.try_code = advice.code;
     finding.confidence = study.graph.has_sync_records ? Confidence::kHigh : Confidence::kMedium;
     if (finding.confidence != Confidence::kHigh) {
-      finding.confirm_by = is_ours(study)
-                               ? "record with " + context.flag(RecordOption::kStacks) + " to see the line"
+      finding.confirm_by = knows_lines(context) ? "take the synchronization out and time some steps"
+                           : is_ours(study)
+                               ? "record with " + context.flag(RecordOption::kLines) + " to see the line"
                                : "record with enable_cuda_sync_events=True, and with_stack=True to see the line";
     }
     finding.part_of = "overhead";
@@ -275,24 +278,45 @@ std::vector<Finding> find_host_sync(const Context& context) {
   return findings;
 }
 
-// What our recorder was asked for beside operators, in the words of who asked: "--shapes, --memory"; "" nothing.
-std::string recorded_extras(const Context& context) {
-  static constexpr std::array<std::pair<std::string_view, RecordOption>, 5> kExtras = {
+// What the command records unless told not to.
+std::string_view flag_against(const Context& context, RecordOption option) {
+  if (context.model.info.environment.front != Front::kCommand) return {};
+  switch (option) {
+    case RecordOption::kShapes: return "--no-shapes";
+    case RecordOption::kMemory: return "--no-memory";
+    case RecordOption::kLines: return "--no-lines";
+    default: return {};
+  }
+}
+
+// How to record less beside operators, in the words of who recorded: "leave out stacks=True, shapes=True",
+// "firelane record --no-lines --no-shapes", which records these unless told not to; "": there is nothing more to leave
+// out.
+std::string without_extras(const Context& context) {
+  static constexpr std::array<std::pair<std::string_view, RecordOption>, 6> kExtras = {
       {{"with_stack", RecordOption::kStacks},
        {"with_modules", RecordOption::kModules},
+       {"with_lines", RecordOption::kLines},
        {"record_shapes", RecordOption::kShapes},
        {"profile_memory", RecordOption::kMemory},
        {"enable_cuda_sync_events", RecordOption::kCudaSync}}};
   const std::vector<analyze::RecordingOption> options = analyze::recording_options(context.model);
-  std::string out;
+  std::string left_out;
+  std::string told_not_to;
   for (const auto& [name, option] : kExtras) {
     const auto is_on = [&](const analyze::RecordingOption& each) {
       return each.name == name && each.state == analyze::Switch::kOn;
     };
     if (std::none_of(options.begin(), options.end(), is_on)) continue;
-    out += (out.empty() ? "" : ", ") + context.flag(option);
+    if (const std::string_view flag = flag_against(context, option); !flag.empty()) {
+      told_not_to += " " + std::string(flag);
+    } else {
+      left_out += (left_out.empty() ? "" : ", ") + context.flag(option);
+    }
   }
-  return out;
+  if (!left_out.empty()) left_out = "leave out " + left_out;
+  if (told_not_to.empty()) return left_out;
+  return "firelane record" + told_not_to + " ..." + (left_out.empty() ? "" : "  # and " + left_out);
 }
 
 void advise_to_record_less(const Context& context, Finding& finding) {
@@ -301,10 +325,10 @@ void advise_to_record_less(const Context& context, Finding& finding) {
     finding.try_code = "from firelane.profiler import profile";
     return;
   }
-  const std::string extras = recorded_extras(context);
-  if (!extras.empty()) {
+  const std::string less = without_extras(context);
+  if (!less.empty()) {
     finding.try_text = "record less at a time";
-    finding.try_code = "leave out " + extras;
+    finding.try_code = less;
   } else if (&timed_trace(context.trace) != &context.trace) {
     finding.try_text = "nothing more to leave out; times are those of light steps, which cost less";
   } else {

@@ -6,11 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "advise/copy_runs.h"
 #include "advise/gain.h"
 #include "advise/host_evidence.h"
 #include "advise/host_work.h"
 #include "advise/rule.h"
 #include "advise/text.h"
+#include "advise/wide_copies.h"
 #include "analyze/common/median.h"
 #include "analyze/host/dispatch.h"
 #include "analyze/steps/phases.h"
@@ -22,7 +24,16 @@ namespace {
 std::vector<Finding> find_host_compute(const Context& context) {
   const Model& model = context.model;
   const HostSlices& host = model.host_slices;
-  const auto& all = context.trace.get<host_work>();
+  std::vector<HostWork> all = context.trace.get<host_work>();
+  const auto& weights = context.trace.get<weight_copy_runs>();  // what the host does with them is said there
+  const auto& wide = context.trace.get<wide_copies>();
+  std::erase_if(all, [&](const HostWork& work) {
+    const bool widens = std::any_of(wide.begin(), wide.end(), [&](const WideCopy& each) {
+      return each.on_host && host.lane[each.op] == work.lane && work.longest != kNoRow &&
+             outermost_op(model, each.op) == work.longest;
+    });
+    return widens || is_in_run(weights, work.lane, work.start_ns);
+  });
   if (all.empty()) return {};
   analyze::WhatIf ops_only;
   analyze::WhatIf whole;
@@ -102,32 +113,6 @@ std::vector<Finding> find_host_compute(const Context& context) {
   return {finding};
 }
 
-std::vector<Finding> find_gc(const Context& context) {
-  const int64_t cost = activity_ns(context, analyze::Activity::kGc);
-  if (cost == 0) return {};
-  std::vector<Row> rows;
-  const analyze::HostChain& chain = context.study->host->chains[0];
-  for (const analyze::HostSegment& segment : chain.segments) {
-    if (segment.activity == analyze::Activity::kGc && context.in_window(segment.start_ns))
-      rows.push_back(segment.slice);
-  }
-  std::sort(rows.begin(), rows.end());
-  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-  Finding finding{.id = "gc-pauses", .cost_ns = cost, .share_of_step = context.share_of_step(cost)};
-  const auto gain_if = [&](double keep) {
-    return context.gain_ns({.host = cuts_of(context, {analyze::Activity::kGc}, keep)});
-  };
-  set_gain_of_all(context, {gain_if(0.03), gain_if(0)}, finding);
-  finding.events = static_cast<int64_t>(rows.size());
-  finding.title = "Python's garbage collector stops the program " + counted(finding.events, "time", "times") + " for " +
-                  short_time(cost) + " of each step (" + short_percent(finding.share_of_step) + ")";
-  add_longest(finding, context.model, std::move(rows));
-  finding.try_text = "run the collector between steps, when you choose";
-  finding.try_code = "gc.freeze(); gc.disable()  # before the loop; gc.collect() every 1000 steps";
-  finding.confidence = Confidence::kHigh;
-  return {finding};
-}
-
 // Where the program was: the operators before and after.
 struct Place {
   StringId after = kNoString;
@@ -158,8 +143,8 @@ Place place_of(const Context& context, const analyze::CodeStretch& stretch, cons
   return place;
 }
 
-// For a recording without Python's functions.
-std::string place_text(const Context& context, const analyze::CodeStretch& stretch) {
+// For a recording without Python's functions: "" where there is no operator around it.
+std::string place_text(const Context& context, const analyze::CodeStretch& stretch, std::string_view lead) {
   const auto& steps = context.study->steps.steps;
   const auto step = std::partition_point(
       steps.begin(), steps.end(), [&](const analyze::FoundStep& each) { return each.end_ns <= stretch.start_ns; });
@@ -168,7 +153,81 @@ std::string place_text(const Context& context, const analyze::CodeStretch& stret
   if (place.after != kNoString) text = "after " + std::string(context.model.text(place.after));
   if (place.before != kNoString)
     text += (text.empty() ? "before " : " and before ") + std::string(context.model.text(place.before));
-  return text.empty() ? "" : "; the longest stretch is " + text;
+  return text.empty() ? "" : std::string(lead) + text;
+}
+
+// Collections that the program asks for: of all generations, in nearly every step. Those that Python begins by itself
+// come after ten of the generation before.
+bool is_full_collection(std::string_view name) { return name == "gc: generation 2" || analyze::is_gc_call(name); }
+std::vector<Row> called_collections(const Context& context, const std::vector<Row>& collections) {
+  constexpr int64_t kYoungForFull = 10;
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  std::vector<Row> full;
+  int64_t young = 0;
+  bool by_name = false;
+  for (const Row row : collections) {
+    const std::string_view name = model.text(host.name[row]);
+    by_name = by_name || analyze::is_gc_call(name);
+    if (is_full_collection(name)) full.push_back(row);
+    young += name == "gc: generation 0" || name == "gc: generation 1" ? 1 : 0;
+  }
+  int64_t steps = 0;
+  int64_t with = 0;
+  for (const analyze::FoundStep& step : context.study->steps.steps) {
+    if (step.warm_up) continue;
+    ++steps;
+    with +=
+        std::any_of(full.begin(), full.end(),
+                    [&](Row row) { return host.start_ns[row] >= step.start_ns && host.start_ns[row] < step.end_ns; })
+            ? 1
+            : 0;
+  }
+  const bool in_all = context.study->steps.source != analyze::StepSource::kWholeTrace && 10 * with >= 9 * steps;
+  const bool is_called = by_name || (steps > 1 && young < kYoungForFull * static_cast<int64_t>(full.size()));
+  return in_all && is_called ? full : std::vector<Row>{};
+}
+
+std::vector<Finding> find_gc(const Context& context) {
+  const int64_t cost = activity_ns(context, analyze::Activity::kGc);
+  if (cost == 0) return {};
+  const Model& model = context.model;
+  std::vector<Row> rows;
+  const analyze::HostChain& chain = context.study->host->chains[0];
+  for (const analyze::HostSegment& segment : chain.segments) {
+    if (segment.activity == analyze::Activity::kGc && context.in_window(segment.start_ns))
+      rows.push_back(segment.slice);
+  }
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  Finding finding{.id = "gc-pauses", .cost_ns = cost, .share_of_step = context.share_of_step(cost)};
+  const auto gain_if = [&](double keep) {
+    return context.gain_ns({.host = cuts_of(context, {analyze::Activity::kGc}, keep)});
+  };
+  set_gain_of_all(context, {gain_if(0.03), gain_if(0)}, finding);
+  finding.events = static_cast<int64_t>(rows.size());
+  const std::vector<Row> called = called_collections(context, rows);
+  finding.title = "Python's garbage collector stops the program " + counted(finding.events, "time", "times") + " for " +
+                  short_time(cost) + " of each step (" + short_percent(finding.share_of_step) + ")";
+  finding.try_text = "run the collector between steps, when you choose";
+  finding.try_code = "gc.freeze(); gc.disable()  # before the loop; gc.collect() every 1000 steps";
+  if (!called.empty()) {
+    const Row longest = *std::max_element(called.begin(), called.end(), [&](Row a, Row b) {
+      return model.host_slices.duration_ns[a] < model.host_slices.duration_ns[b];
+    });
+    const analyze::CodeStretch at{.start_ns = model.host_slices.start_ns[longest],
+                                  .end_ns = model.host_slices.end_ns(longest)};
+    const std::string place = place_text(context, at, "; called ");
+    finding.title = "gc.collect() in every step goes through all objects of the program: " + short_time(cost) +
+                    " of each step (" + short_percent(finding.share_of_step) + ")" + place;
+    finding.try_text =
+        "leave it out: tensors go as soon as nobody refers to them, and their memory stays with PyTorch either way; "
+        "where reference cycles pile up, collect now and then";
+    finding.try_code = "if step % 1000 == 0: gc.collect()  # and gc.freeze() once, before the loop";
+  }
+  add_longest(finding, model, std::move(rows));
+  finding.confidence = Confidence::kHigh;
+  return {finding};
 }
 
 // Code of the program runs at the same place in step after step. A stretch at a place that other steps pass quickly is
@@ -281,7 +340,7 @@ std::vector<Finding> find_host_code(const Context& context) {
   finding.title = "time outside PyTorch operators (Python code, I/O or another library) takes " +
                   short_time(finding.cost_ns) + " of each step (" + short_percent(finding.share_of_step) + ")" +
                   (function != kNoRow ? ", most in " + std::string(model.text(model.host_slices.name[function]))
-                                      : place_text(context, stretches.front()));
+                                      : place_text(context, stretches.front(), "; the longest stretch is "));
   if (lists_ns > 0) {
     finding.title += "; " + short_time(study.per_step(lists_ns)) + " of it makes tensors of Python lists";
   }
@@ -318,8 +377,13 @@ std::vector<Rule> host_code_rules() {
        "When not: the data cannot be on the device, and preparing it in another thread or process is not possible.",
        find_host_compute},
       {"gc-pauses", "host", 0.01, true,
-       "Python's cyclic garbage collector stops the thread while it looks through all objects. A model has many.\n\n"
-       "What to do: gc.freeze() after building the model, gc.disable(), and gc.collect() every few hundred steps.\n\n"
+       "Python's cyclic garbage collector stops the thread while it looks through all objects. A model has many. Or "
+       "the\n"
+       "program calls gc.collect() in every step, which goes through all of them each time: a full collection in nine "
+       "of\n"
+       "ten steps, without the ten smaller ones that come before each that Python begins by itself.\n\n"
+       "What to do: gc.freeze() after building the model, gc.disable(), and gc.collect() every few hundred steps.\n"
+       "Collecting in each step frees no memory of the device: PyTorch keeps what tensors gave back.\n\n"
        "When not: programs that create reference cycles with tensors in them grow without collection.",
        find_gc},
       {"host-code", "host", 0.10, true,

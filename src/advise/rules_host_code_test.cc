@@ -130,5 +130,46 @@ TEST(HostCode, lists_that_become_tensors_count_though_each_is_short) {
   EXPECT_EQ(find(indexed(false), "host-code"), nullptr);
 }
 
+// Steps with a full collection in each, and `young` ones for each of them.
+Judged collected(int young, bool in_all_steps = true) {
+  TraceBuilder builder;
+  double at = 0;
+  for (int step = 0; step < 6; ++step) {
+    const double from = at;
+    builder.op("aten::linear", {.start_us = at, .end_us = at + 200});
+    at += 210;
+    for (int i = 0; i < young; ++i) {
+      builder.python("gc: generation 0", {.start_us = at, .end_us = at + 3});
+      at += 4;
+    }
+    builder.op("aten::_fused_adam_", {.start_us = at, .end_us = at + 50});
+    at += 60;
+    if (in_all_steps || step % 2 == 0) {
+      builder.python("gc: generation 2", {.start_us = at, .end_us = at + 900});
+      at += 910;
+    }
+    builder.step(step, {.start_us = from, .end_us = at});
+  }
+  const Model model = builder.build();
+  return diagnose(model);
+}
+
+TEST(GcPauses, a_full_collection_in_every_step_is_a_call_of_the_program) {
+  const Judged found = collected(0);
+  const Finding* finding = find(found, "gc-pauses");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_TRUE(finding->title.starts_with("gc.collect() in every step")) << finding->title;
+  EXPECT_TRUE(finding->title.ends_with("; called after aten::_fused_adam_")) << finding->title;
+  EXPECT_NEAR(static_cast<double>(finding->gain.middle_ns()), 900e3, 30e3);
+}
+
+TEST(GcPauses, collections_that_python_begins_are_no_calls) {
+  for (const Judged& judged : {collected(20), collected(0, false)}) {
+    const Finding* finding = find(judged, "gc-pauses");
+    ASSERT_NE(finding, nullptr);
+    EXPECT_TRUE(finding->title.starts_with("Python's garbage collector stops the program")) << finding->title;
+  }
+}
+
 }  // namespace
 }  // namespace firelane::advise

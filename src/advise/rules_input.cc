@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "advise/copy_runs.h"
 #include "advise/gain.h"
 #include "advise/host_evidence.h"
 #include "advise/host_work.h"
@@ -85,19 +86,23 @@ std::vector<Finding> find_pageable_copies(const Context& context) {
     return std::any_of(built.begin(), built.end(),
                        [&](const HostWork& work) { return at >= work.start_ns && at < work.end_ns; });
   };
+  const auto& small = context.trace.get<small_copy_runs>();  // pinned memory would not help these
+  const auto is_claimed = [&](Row call) {
+    return is_built(call) || is_in_run(small, model.host_slices.lane[call], model.host_slices.start_ns[call]);
+  };
   // The copying call itself moves the data to a staging buffer; a wait may follow it.
   for (Row row = 0; row < model.device_slices.size(); ++row) {
     const Row launch = model.device_slices.launch[row];
     if (model.device_slices.kind[row] != DeviceKind::kCopy || launch == kNoRow) continue;
     const CopyKinds kinds = model.copy_kinds(row);
     const bool pageable = kinds.source == MemoryKind::kPageable && kinds.target == MemoryKind::kDevice;
-    if (!pageable || !context.in_window(model.host_slices.start_ns[launch]) || is_built(launch)) continue;
+    if (!pageable || !context.in_window(model.host_slices.start_ns[launch]) || is_claimed(launch)) continue;
     calls.push_back(launch);
     copies.push_back(row);
   }
   if (calls.empty()) return {};
   for (const analyze::SyncRow& sync : context.study->syncs.rows) {
-    if (sync.in_window && sync.reason == analyze::SyncReason::kPageableCopy && !is_built(sync.call))
+    if (sync.in_window && sync.reason == analyze::SyncReason::kPageableCopy && !is_claimed(sync.call))
       calls.push_back(sync.call);
   }
   std::sort(calls.begin(), calls.end());

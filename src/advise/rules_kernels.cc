@@ -361,7 +361,9 @@ std::vector<Finding> find_casts(const Context& context) {
                   .try_code = context.has_device_work ? "with torch.autocast('cuda', torch.bfloat16): ..."
                                                       : "with torch.autocast('cpu', torch.bfloat16): ...",
                   .confidence = Confidence::kMedium,
-                  .confirm_by = context.flag(RecordOption::kStacks) + ", to see the lines that cast"};
+                  .confirm_by = knows_lines(context)
+                                    ? "change these lines and time some steps"
+                                    : context.flag(RecordOption::kLines) + ", to see the lines that cast"};
   evidence.fill(finding);
   finding.title = "tensors are cast to another type and back: " + short_percent(finding.share_of_step) + " of a step";
   return {finding};

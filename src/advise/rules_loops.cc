@@ -1,12 +1,16 @@
 // Loops that call the same few operators many times in a step, where one call on a batch would do.
 #include <algorithm>
 #include <map>
+#include <utility>
 
+#include "advise/gain.h"
 #include "advise/host_evidence.h"
 #include "advise/loops.h"
 #include "advise/rule.h"
+#include "advise/sliced_gradients.h"
 #include "advise/text.h"
 #include "analyze/host/dispatch.h"
+#include "base/text.h"
 
 namespace firelane::advise {
 
@@ -17,8 +21,8 @@ constexpr size_t kShortBody = 3;  // a number is computed and read
 constexpr double kLeastKernelNs = 2'000;
 
 // Of what small operators compute on a CPU: setting up, first touches, vectors that are not full. A batched one does
-// without.
-constexpr double kSmallPart = 0.5;
+// without; the rest of the computing stays.
+constexpr double kSmallPart = 0.35;
 
 analyze::WhatIf without(const Context& context, const std::vector<const analyze::Loop*>& loops, double keep_host,
                         bool larger_kernels) {
@@ -92,6 +96,7 @@ Remedy remedy_for(const Model& model, const analyze::Loop& loop) {
   bool embeds = false;
   bool gathers = false;
   bool multiplies = false;
+  bool convolves = false;
   bool in_place = true;
   for (const Row row : loop.body) {
     const std::string_view name = model.text(model.host_slices.name[row]);
@@ -100,6 +105,7 @@ Remedy remedy_for(const Model& model, const analyze::Loop& loop) {
     gathers = gathers || name == "aten::index" || name == "aten::index_select" || name.starts_with("aten::index_add");
     multiplies = multiplies || name == "aten::linear" || name == "aten::matmul" || name == "aten::mm" ||
                  name == "aten::addmm" || name == "aten::bmm";
+    convolves = convolves || contains(name, "conv");
     in_place = in_place && name.ends_with('_');
   }
   if (cell) {
@@ -111,6 +117,17 @@ Remedy remedy_for(const Model& model, const analyze::Loop& loop) {
         "each round needs the one before it: run several sequences as one batch, compile what a round does, or use an "
         "operator for the whole recurrence (nn.LSTM, cumsum, cumprod)",
         "step = torch.compile(step)  # or x of shape [sequences, ...] instead of one after the other"};
+  }
+  if (loop.same && convolves) {
+    return {"convolve once with all filters, as channels of the result: it reads the input once",
+            "y = F.conv1d(x, filters)  # filters: [count, channels, length]; instead of F.conv1d(x, f[None]) for f in "
+            "filters"};
+  }
+  if (loop.items && !embeds && !multiplies && !gathers && !loop.reads && !picks(model, loop)) {
+    return {
+        "do it for all tensors of the list in one call: torch._foreach_* takes lists, and a penalty on all weights "
+        "is the optimizer's weight_decay",
+        "norms = torch._foreach_norm(list(model.parameters()))  # instead of [p.norm() for p in parameters]"};
   }
   if (embeds) {
     return {"look all of them up in one call: one embedding table with offsets, or all ids in one tensor",
@@ -151,7 +168,8 @@ std::vector<Finding> find_repeated(const Context& context) {
     ++loops_with[host.name[loop.body[0]]];
     if (longest == nullptr || loop.end_ns - loop.start_ns > longest->end_ns - longest->start_ns) longest = &loop;
   }
-  if (longest == nullptr) return {};
+  std::vector<Finding> findings = sliced_gradients(context);
+  if (longest == nullptr) return findings;
   Finding finding{.id = "repeated-operators"};
   fill_from_loops(context, chosen, finding);
   const int64_t times = std::max<int64_t>(1, loops_with[host.name[longest->body[0]]] / context.step_count);
@@ -159,6 +177,7 @@ std::vector<Finding> find_repeated(const Context& context) {
                   " in a row" + (times > 1 ? ", " + std::to_string(times) + " times a step" : "") +
                   (longest->passes  ? ", with a backward pass each time"
                    : longest->reads ? ", and waits for a number each time"
+                   : longest->items ? ", each time for other tensors of a list"
                                     : "");
   if (longest->chained) finding.title += ", each from what the one before made";
   if (longest->python != kNoRow) finding.title += ", in " + std::string(model.text(host.name[longest->python]));
@@ -171,15 +190,30 @@ std::vector<Finding> find_repeated(const Context& context) {
   finding.try_text = remedy.text;
   finding.try_code = remedy.code;
   finding.confidence = longest->chained ? Confidence::kLow : Confidence::kMedium;
-  finding.confirm_by = longest->python == kNoRow
-                           ? "record with " + context.flag(RecordOption::kStacks) + ", to see the line of the loop"
+  finding.confirm_by = longest->python == kNoRow && !knows_lines(context)
+                           ? "record with " + context.flag(RecordOption::kLines) + ", to see the line of the loop"
                            : "batch the loop and compare step times";
   finding.part_of = "overhead";
   finding.cause = "loop";
-  return {finding};
+  findings.push_back(std::move(finding));
+  return findings;
 }
 
 }  // namespace
+
+double kept_in_batch(const Context& context, const std::vector<double>& dispatch, int64_t start_ns, int64_t end_ns) {
+  const analyze::HostChain& chain = context.study->host->chains[0];
+  double kept_ns = 0;
+  double all_ns = 0;
+  for (size_t i = chain.segment_after(start_ns); i < chain.segments.size(); ++i) {
+    const analyze::HostSegment& segment = chain.segments[i];
+    if (segment.start_ns >= end_ns) break;
+    const auto ns = static_cast<double>(std::min(segment.end_ns, end_ns) - std::max(segment.start_ns, start_ns));
+    all_ns += ns;
+    kept_ns += (1 - kSmallPart) * (1 - dispatch[i]) * ns;
+  }
+  return all_ns <= 0 ? 0 : kept_ns / all_ns;
+}
 
 bool only_reads(const analyze::Loop& loop) { return loop.reads && loop.body.size() <= kShortBody; }
 
@@ -191,13 +225,13 @@ void fill_from_loops(const Context& context, const std::vector<const analyze::Lo
     finding.events += loop->rounds;
   }
   // Of what was recorded, waits for a core left out on both sides: what stays without the recorder's part.
+  const Context calls = with_true_calls(context);
   const int64_t steps = std::max<int64_t>(1, context.step_count);
   const int64_t took_ns = context.took_ns(context.window.start_ns, context.window.end_ns) / steps;
   const double kept =
-      took_ns <= 0 ? 1 : std::min(1.0, static_cast<double>(context.step_ns) / static_cast<double>(took_ns));
-  finding.cost_ns =
-      static_cast<int64_t>(static_cast<double>(spent_ns / std::max<int64_t>(1, context.step_count)) * kept);
-  finding.share_of_step = context.share_of_step(finding.cost_ns);
+      took_ns <= 0 ? 1 : std::min(1.0, static_cast<double>(calls.step_ns) / static_cast<double>(took_ns));
+  finding.cost_ns = static_cast<int64_t>(static_cast<double>(spent_ns / steps) * kept);
+  finding.share_of_step = calls.share_of_step(finding.cost_ns);
   // A number of each of many tensors, whose sizes differ: they stay a list, and the call that takes it does a part of a
   // round for each. Numbers of one tensor come together.
   const bool is_list = std::all_of(loops.begin(), loops.end(), [&](const auto* loop) {
@@ -205,8 +239,9 @@ void fill_from_loops(const Context& context, const std::vector<const analyze::Lo
   });
   const double keep_low = is_list ? 0.25 : 0.02;
   const double keep_high = is_list ? 0.1 : 0;
-  finding.gain.low_ns = std::max<int64_t>(0, context.gain_ns(without(context, loops, keep_low, false)));
-  finding.gain.high_ns = std::max(finding.gain.low_ns, context.gain_ns(without(context, loops, keep_high, true)));
+  finding.of_step_ns = calls.step_ns;
+  finding.gain.low_ns = std::max<int64_t>(0, calls.gain_ns(without(context, loops, keep_low, false)));
+  finding.gain.high_ns = std::max(finding.gain.low_ns, calls.gain_ns(without(context, loops, keep_high, true)));
 }
 
 std::string body_text(const Model& model, const analyze::Loop& loop) {
@@ -241,7 +276,11 @@ std::vector<Rule> loops_rules() {
        "kernels do the work of all.\n"
        "Where the recording follows tensors (firelane record does), rounds of which each goes on with what the one "
        "before\n"
-       "made are told: with weights of their own they are layers and no loop, with the same weights a recurrence.\n\n"
+       "made are told: with weights of their own they are layers and no loop, with the same weights a recurrence. "
+       "Rounds "
+       "that\n"
+       "all work on the same tensors are a loop, whatever they compute: a convolution with one filter after "
+       "another.\n\n"
        "What to do: one call on a batch: bmm instead of a loop over experts or heads, nn.LSTM instead of LSTMCell, "
        "one\n"
        "embedding table with offsets, index_add or scatter over all indices, torch.func.vmap.\n\n"

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "advise/evidence.h"
+#include "advise/kept_graph.h"
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "analyze/memory/memory.h"
@@ -129,6 +130,7 @@ std::string long_time(int64_t ns) {
 }
 
 std::vector<Finding> find_leak(const Context& context) {
+  const bool keeps_graph = context.study != nullptr && !context.trace.get<kept_graph>().empty();
   return for_devices(context, [&](const analyze::DeviceMemory& device, std::vector<Finding>& findings) {
     const double of_peak = share(device.growth_per_step_bytes, device.peak.allocated_bytes);
     const bool is_small = device.growth_per_step_bytes < kSmallLeakBytes || of_peak < kSmallLeakShare;
@@ -157,6 +159,7 @@ std::vector<Finding> find_leak(const Context& context) {
                         .try_code = "losses.append(loss.item())  # or loss.detach()",
                         .confidence = device.steps.size() >= 5 ? Confidence::kHigh : Confidence::kMedium,
                         .confirm_by = device.steps.size() >= 5 ? "" : "record ten steps or more",
+                        .cause = keeps_graph ? "kept-graph" : "",
                         .precedence = full.soon() ? Precedence::kFails : Precedence::kByGain});
   });
 }

@@ -1,11 +1,18 @@
-// Optimizers that step one after the other, where one with all of their parameters would do.
+// Optimizers that step one after the other, where one with all of their parameters would do; and an optimizer with a
+// group for each few of them.
 #include <algorithm>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "advise/gain.h"
 #include "advise/host_evidence.h"
+#include "advise/loops.h"
 #include "advise/rule.h"
 #include "advise/text.h"
+#include "analyze/host/dispatch.h"
+#include "analyze/ops/op_storages.h"
 #include "analyze/steps/phases.h"
 
 namespace firelane::advise {
@@ -143,6 +150,131 @@ std::vector<Finding> find_many_optimizers(const Context& context) {
   return {finding};
 }
 
+// ---- Groups ----
+
+constexpr size_t kManyGroups = 8;
+constexpr size_t kSmallGroup = 4;  // tensors
+
+// Calls for lists of tensors in a step of an optimizer: of each kind one for each group.
+struct Grouped {
+  Row step = kNoRow;
+  std::vector<Row> calls;  // in order
+  size_t groups = 0;
+};
+
+// How many tensors are in its first list; 0: not recorded.
+size_t listed_tensors(const Model& model, Row op) {
+  const Row detail = model.op_detail(op);
+  if (detail == kNoRow || model.op_details.tensors[detail] == kNoString) return 0;
+  const auto inputs = analyze::parse_storages(model.text(model.op_details.tensors[detail]));
+  return static_cast<size_t>(std::count_if(inputs.begin(), inputs.end(), [](const analyze::StorageInput& input) {
+    return input.place == 0 && input.in_list;
+  }));
+}
+
+std::vector<Grouped> small_groups(const Context& context) {
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  const analyze::OptimizerSteps optimizers(model);
+  std::vector<Grouped> all;
+  for (const Row step : annotations(context, "Optimizer.step#")) {
+    if (optimizers.update_start_ns(step) != host.start_ns[step]) continue;
+    Grouped grouped{.step = step, .calls = {}};
+    std::map<StringId, size_t> calls;  // by name
+    size_t tensors = 0;
+    bool is_known = true;
+    const Row end = model.lanes.host_end[static_cast<size_t>(host.lane[step])];
+    for (Row row = step + 1; row < end && host.start_ns[row] < host.end_ns(step); ++row) {
+      if (!is_outermost_op(host, row)) continue;
+      const std::string_view name = model.text(host.name[row]);
+      if (!name.starts_with("aten::_fused_") && !name.starts_with("aten::_foreach_")) continue;
+      const size_t listed = listed_tensors(model, row);
+      is_known = is_known && listed > 0;
+      tensors += listed;
+      ++calls[host.name[row]];
+      grouped.calls.push_back(row);
+    }
+    if (calls.empty() || !is_known) continue;
+    // Some are called twice for a group.
+    grouped.groups = std::min_element(calls.begin(), calls.end(), [](const auto& a, const auto& b) {
+                       return a.second < b.second;
+                     })->second;
+    if (grouped.groups >= kManyGroups && tensors <= kSmallGroup * grouped.calls.size())
+      all.push_back(std::move(grouped));
+  }
+  return all;
+}
+
+// All calls but those of the first group go, and most of what Python does for a group.
+analyze::WhatIf in_one_group(const Context& context, const std::vector<Grouped>& all, double keep,
+                             bool larger_kernels) {
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  std::vector<double> dispatch;  // without a device, what operators compute stays
+  if (!context.has_device_work)
+    dispatch = analyze::dispatch_shares(model, context.study->host->chains[0], context.window);
+  analyze::WhatIf change;
+  std::vector<Row> later;
+  for (const Grouped& grouped : all) {
+    const size_t of_first = grouped.calls.size() / grouped.groups;
+    int64_t from_ns = host.end_ns(grouped.calls[of_first - 1]);
+    for (size_t i = of_first; i < grouped.calls.size(); ++i) {
+      const Row call = grouped.calls[i];
+      const LaneId lane = host.lane[call];
+      change.host.push_back({lane, from_ns, host.start_ns[call], keep});
+      from_ns = host.end_ns(call);
+      const double stays =
+          context.has_device_work ? keep : kept_in_batch(context, dispatch, host.start_ns[call], from_ns);
+      change.host.push_back({lane, host.start_ns[call], from_ns, std::max(keep / 2, stays)});
+      later.push_back(call);
+    }
+  }
+  for (const Row work : launched_during(model, later)) {
+    const auto ns = static_cast<double>(std::max<int64_t>(1, model.device_slices.duration_ns[work]));
+    const double least = std::max(1 - kLeastUpdateNs / ns, 1.0 / static_cast<double>(all.front().groups));
+    change.device.push_back({work, larger_kernels ? least : (1 + least) / 2});
+  }
+  return change;
+}
+
+std::vector<Finding> find_many_groups(const Context& context) {
+  if (context.study == nullptr || context.study->host->chains.empty()) return {};
+  const std::vector<Grouped> all = small_groups(context);
+  if (all.empty()) return {};
+  const Model& model = context.model;
+  int64_t spent_ns = 0;
+  size_t groups = 0;
+  std::vector<Row> rows;
+  Finding finding{.id = "many-groups"};
+  for (const Grouped& grouped : all) {
+    spent_ns += context.took_ns(grouped.step);
+    groups = std::max(groups, grouped.groups);
+    finding.events += static_cast<int64_t>(grouped.calls.size());
+    rows.push_back(grouped.step);
+  }
+  finding.cost_ns = context.study->per_step(spent_ns);
+  finding.share_of_step = context.share_of_step(finding.cost_ns);
+  const Context calls = with_true_calls(context);
+  finding.of_step_ns = calls.step_ns;
+  finding.gain.low_ns = std::max<int64_t>(0, calls.gain_ns(in_one_group(context, all, kTogetherLow, false)));
+  finding.gain.high_ns = std::max(finding.gain.low_ns, calls.gain_ns(in_one_group(context, all, kTogetherHigh, true)));
+  std::string name(model.text(model.host_slices.name[rows.front()]));  // "Optimizer.step#AdamW.step"
+  name = name.substr(name.find('#') + 1);
+  name = name.substr(0, name.rfind('.'));
+  finding.title = name + " updates " + std::to_string(groups) + " groups of few parameters one after the other (" +
+                  std::string(model.text(model.host_slices.name[all.front().calls.back()])) +
+                  "): " + short_percent(finding.share_of_step) + " of a step";
+  add_longest(finding, model, std::move(rows));
+  finding.try_text = "put parameters with the same settings into one group: each group is updated by calls of its own";
+  finding.try_code =
+      "torch.optim.AdamW([{\"params\": weights, \"weight_decay\": 0.1}, {\"params\": biases, \"weight_decay\": 0}])";
+  finding.confidence = Confidence::kMedium;
+  finding.confirm_by = "count the groups with different settings: len(optimizer.param_groups) need not be more";
+  finding.part_of = "overhead";
+  finding.cause = "many-groups";
+  return {finding};
+}
+
 }  // namespace
 
 std::vector<Rule> optimizers_rules() {
@@ -159,6 +291,20 @@ std::vector<Rule> optimizers_rules() {
        "What to do: one optimizer with a parameter group for each part; each group has its own rate and decay.\n\n"
        "When not: the optimizers are stepped in the backward pass on purpose, to free each gradient at once.",
        find_many_optimizers},
+      {"many-groups", "training", 0.03, true,
+       "An optimizer has a group for each parameter, or for each few, as loops over named_parameters() make them to "
+       "set\n"
+       "the decay of each. The fused and the foreach implementations update one group after the other, so that each "
+       "call is\n"
+       "for a handful of tensors, and Python prepares every group.\n\n"
+       "Found are steps with calls for at least eight groups, of four tensors or fewer on average. Needs a recording "
+       "that\n"
+       "follows tensors (firelane record does). The gain is a replay in which the first group's calls do the work of "
+       "all;\n"
+       "on a CPU, what they compute stays.\n\n"
+       "What to do: one group for all parameters with the same settings; decay and no decay are two.\n\n"
+       "When not: each group has a learning rate of its own, which a schedule changes.",
+       find_many_groups},
   };
 }
 

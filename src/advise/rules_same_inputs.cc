@@ -9,8 +9,11 @@
 #include <vector>
 
 #include "advise/evidence.h"
+#include "advise/factories.h"
+#include "advise/gain.h"
 #include "advise/host_evidence.h"
 #include "advise/rule.h"
+#include "advise/same_inside.h"
 #include "advise/text.h"
 #include "analyze/host/cpu_ops.h"
 #include "analyze/steps/phases.h"
@@ -33,10 +36,28 @@ bool is_layer(std::string_view name) {
   return false;
 }
 
-// Operators in a row that were all there before, with the views between them.
+// Computes what it makes, and does not only write it in another way.
+bool computes(std::string_view name) {
+  for (const std::string_view part : {"copy", "clone", "contiguous", "::to", "fill", "zeros", "ones", "full", "cat",
+                                      "stack", "arange", "item", "lift_fresh", "nonzero", "is_", "equal"}) {
+    if (contains(name, part)) return false;
+  }
+  return true;
+}
+
+// Says nothing by itself of whether what stands around it was there before: it has no inputs, or writes what another
+// one made.
+bool is_neutral(std::string_view name) {
+  const bool writes = name.starts_with("aten::") && name.ends_with('_') && !contains(name, "foreach");
+  const bool makes = is_factory(name) || name.starts_with("aten::new_") || name.ends_with("s_like");
+  return analyze::is_view_op(name) || name == "aten::to" || makes || writes;
+}
+
+// Operators in a row that were all there before, with what is neutral between them.
 struct SameRun {
   std::vector<Row> ops;
   bool has_layer = false;
+  int64_t computing = 0;
 };
 
 class SameRunFinder {
@@ -53,7 +74,8 @@ class SameRunFinder {
       SameRun run;
       std::vector<Row> views;
       const auto close = [&] {
-        if (run.has_layer) runs.push_back(std::move(run));
+        constexpr int64_t kSeveral = 4;  // without a layer among them
+        if (run.has_layer || run.computing >= kSeveral) runs.push_back(std::move(run));
         run = {};
         views.clear();
       };
@@ -65,7 +87,8 @@ class SameRunFinder {
           views.clear();
           run.ops.push_back(row);
           run.has_layer = run.has_layer || is_layer(name);
-        } else if (analyze::is_view_op(name) || name == "aten::to") {
+          run.computing += computes(name) ? 1 : 0;
+        } else if (is_neutral(name)) {
           views.push_back(row);
         } else {
           close();
@@ -81,6 +104,17 @@ class SameRunFinder {
   const HostSlices& host_;
   std::unordered_set<Row> again_;
 };
+
+// Also those inside of operators that are no repetition themselves.
+std::vector<SameRun> all_runs(const Context& context, const std::vector<analyze::SameValue>& same) {
+  std::vector<SameRun> runs = SameRunFinder(context, same).all();
+  std::unordered_set<Row> known;
+  for (const SameRun& run : runs) known.insert(run.ops.begin(), run.ops.end());
+  for (const Row op : same_inside(context, is_layer)) {
+    if (!known.contains(outermost_op(context.model, op))) runs.push_back({.ops = {op}, .has_layer = true});
+  }
+  return runs;
+}
 
 // Nodes of the backward pass that these operators made: they have their numbers.
 std::vector<Row> nodes_of(const Context& context, const std::vector<Row>& ops) {
@@ -138,7 +172,7 @@ std::vector<Finding> find_repeated_inputs(const Context& context) {
   const auto& phases = context.trace.get<analyze::find_phases>();
   const analyze::SameValues same = analyze::find_same_values(context.model, phases, context.study->steps);
   if (!same.is_known) return {};
-  const std::vector<SameRun> runs = SameRunFinder(context, same.in_step).all();
+  const std::vector<SameRun> runs = all_runs(context, same.in_step);
   std::vector<Row> ops;
   const SameRun* longest = nullptr;
   const HostSlices& host = context.model.host_slices;
@@ -151,7 +185,9 @@ std::vector<Finding> find_repeated_inputs(const Context& context) {
     longest = &run;
   }
   if (longest == nullptr) return {};
-  Evidence evidence(context);
+  const bool only_calls = std::none_of(runs.begin(), runs.end(), [](const SameRun& run) { return run.has_layer; });
+  const Context calls = only_calls ? with_true_calls(context) : context;
+  Evidence evidence(calls);
   add(context, ops, evidence);
   add(context, nodes_of(context, ops), evidence);
   if (evidence.empty()) return {};
@@ -164,6 +200,8 @@ std::vector<Finding> find_repeated_inputs(const Context& context) {
                   .part_of = "overhead",
                   .precedence = Precedence::kNeedless};
   evidence.fill(finding);
+  finding.of_step_ns = calls.step_ns;
+  finding.share_of_step = context.share_of_step(finding.cost_ns);
   finding.events = static_cast<int64_t>(runs.size());
   finding.title = "the same operators run again on unchanged inputs, " +
                   counted(context.study->per_step(static_cast<int64_t>(runs.size())), "time", "times") + " a step (" +
@@ -185,9 +223,12 @@ std::vector<Rule> same_inputs_rules() {
        "the\n"
        "operator, its shapes, its numbers and the values of its inputs, and changes when an operator writes in place. "
        "Of\n"
-       "operators that compute a value a second time in a step, those in a row with a layer among them count, with "
-       "their\n"
-       "nodes of the backward pass. Random operators, results that are changed later, and programs with compiled "
+       "operators that compute a value a second time in a step, those in a row with a layer among them, or at least "
+       "four "
+       "that\n"
+       "compute, count with their nodes of the backward pass. So does what others call: each of several quantiles of "
+       "one\n"
+       "tensor sorts it. Random operators, results that are changed later, and programs with compiled "
        "parts\n"
        "or CUDA graphs are left out. The gain is a replay without the repetitions.\n\n"
        "What to do: move it out of the loop, or keep the result.\n\n"

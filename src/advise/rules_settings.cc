@@ -30,6 +30,7 @@ std::vector<Finding> find_oversubscription(const Context& context) {
   const bool first = !context.has_device_work && 2 * threads * ranks >= 3 * cores;
   return {{.id = "cpu-oversubscription",
            .title = "torch computes with " + threads_text + " on " + counted(cores, "core", "cores") +
+                    (model.info.environment.cpu_quota > 0 ? " (the container's CPU limit)" : "") +
                     ": operators wait for threads that have no core",
            .events = threads * ranks,
            .try_text = "use no more threads than there are cores for this process",
@@ -64,6 +65,18 @@ std::vector<Finding> find_busy_machine(const Context& context) {
   finding.try_text = "measure again when nothing else runs here, or on another machine";
   finding.try_code = "top -o %CPU  # which processes these are";
   finding.confidence = Confidence::kHigh;
+  // Operators on the CPU wait for all threads of torch, and one without a core holds up each of them: a step then takes
+  // many times as long, and what is slow in it is chance. Nothing else can be judged before.
+  constexpr double kStalled = 0.3;
+  const int64_t threads = model.info.environment.torch_threads;
+  if (!context.has_device_work && threads != kNoNumber && threads > 1 && finding.share_of_step >= kStalled) {
+    const auto left = std::max<int64_t>(1, std::llround(std::floor(cores - *others)));
+    finding.title += "; operators wait for all of torch's " + std::to_string(threads) + " threads";
+    finding.try_text = "measure again when nothing else runs here, or use no more threads than there are free cores";
+    finding.try_code = "torch.set_num_threads(" + std::to_string(std::min(left, threads - 1)) +
+                       ")  # or OMP_NUM_THREADS, before the program starts";
+    finding.precedence = Precedence::kNeedless;
+  }
   return {finding};
 }
 
@@ -184,7 +197,9 @@ std::vector<Rule> settings_rules() {
        "use "
        "cores,\n"
        "some have to wait for a core, and every operator takes as long as the last. Several ranks on a machine count\n"
-       "together.\n\n"
+       "together. A container's CPU limit counts as well (docker --cpus, Kubernetes): torch does not see it, and "
+       "starts a\n"
+       "thread for each core of the machine.\n\n"
        "What to do: OMP_NUM_THREADS or torch.set_num_threads(cores per rank). DataLoader workers set theirs to 1 "
        "themselves.\n\n"
        "When not: the threads are never used, because all work is on the GPU.",
@@ -196,6 +211,10 @@ std::vector<Rule> settings_rules() {
        "measured then is partly them. Recordings of firelane say how long each step waited for a core; what single "
        "steps\n"
        "waited beyond the usual is left out of slow steps, of the program's code and of gains.\n\n"
+       "It comes first where torch computes on the CPU with several threads and steps waited 30% of their time or "
+       "more:\n"
+       "an operator ends when its last thread does, so one busy core can make a program of small operators a hundred\n"
+       "times slower. Other findings are of low confidence then.\n\n"
        "What to do: measure again when the machine is free, or pin the program to cores that nobody else uses.\n\n"
        "When not: the program always shares its machine, and what counts is how it does there.",
        find_busy_machine},

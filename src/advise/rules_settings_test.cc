@@ -104,6 +104,15 @@ TEST(Oversubscription, counts_the_threads_of_all_ranks_against_the_cores) {
       std::string::npos);
 }
 
+TEST(Oversubscription, of_a_container_names_its_cpu_limit) {
+  const Notes limited = {{"machine", R"({"cores":64,"cores_allowed":2,"cpu_quota":1.5})"},
+                         {"torch", R"({"threads":32})"}};
+  EXPECT_EQ(
+      title_of(program_with(limited), "cpu-oversubscription"),
+      "torch computes with 32 threads on 2 cores (the container's CPU limit): operators wait for threads that have no "
+      "core");
+}
+
 TEST(BusyMachine, is_said_when_others_leave_no_core_free) {
   const auto with = [](std::string_view own, std::string_view others) {
     return title_of(
@@ -132,6 +141,35 @@ TEST(BusyMachine, is_not_said_where_no_step_waited_for_a_core) {
   };
   EXPECT_EQ(with(5), "");
   EXPECT_NE(with(300).find("waited 3"), std::string::npos) << with(300);
+}
+
+// An operator that two threads compute takes as long as the one that has to wait for a core: the optimizer was told to
+// be slow.
+TEST(BusyMachine, that_stalls_the_threads_of_operators_comes_first_and_no_other_finding_is_sure) {
+  const auto with = [](std::string_view threads) {
+    TraceBuilder builder;
+    double at = 0;
+    for (int step = 0; step < 8; ++step, at += 1000) {
+      builder.op("Optimizer.step#Adam.step", {.start_us = at + 100, .end_us = at + 990});
+      for (int i = 0; i < 80; ++i)
+        builder.op("aten::addcdiv_", {.start_us = at + 101 + i * 11, .end_us = at + 111 + i * 11});
+      builder.step(step, {.start_us = at, .end_us = at + 1000});
+      builder.timed_step(step, {.start_us = at, .end_us = at + 1000, .ran_us = 400, .waited_us = 600});
+    }
+    builder.metadata("machine", R"({"cores":2,"cores_allowed":2})").metadata("torch", threads);
+    builder.metadata("cores_used", "1.0").metadata("cores_used_by_others", "1.2");
+    Model model = builder.build();
+    importer::interpret_metadata(model.info);
+    return diagnose(model);
+  };
+  const Judged stalled = with(R"({"threads":2})");
+  ASSERT_GT(stalled.findings.size(), 1U);
+  EXPECT_EQ(stalled.findings[0].id, "busy-machine");
+  EXPECT_EQ(stalled.findings[0].try_code, "torch.set_num_threads(1)  # or OMP_NUM_THREADS, before the program starts");
+  EXPECT_EQ(stalled.findings[1].confidence, Confidence::kLow);
+  const Judged single = with(R"({"threads":1})");
+  ASSERT_FALSE(single.findings.empty());
+  EXPECT_NE(single.findings[0].id, "busy-machine") << "one thread waits for itself alone";
 }
 
 TEST(Throttling, a_clock_below_what_the_device_had_is_told_where_the_device_is_busy) {

@@ -376,7 +376,20 @@ TEST(Diagnose, the_optimizer_to_write_is_the_users_own_in_the_form_it_has) {
   };
   EXPECT_EQ(code("SGD"), "torch.optim.SGD(model.parameters(), lr=lr, fused=True)");
   EXPECT_EQ(code("RMSprop"), "torch.optim.RMSprop(model.parameters(), lr=lr, foreach=True)");
-  EXPECT_EQ(code("MyOwn"), "torch.optim.AdamW(model.parameters(), lr=lr, fused=True)");
+  EXPECT_EQ(code("MyOwn"), "torch._foreach_add_(parameters, gradients, alpha=-lr)  # for all of them at once");
+}
+
+TEST(Diagnose, an_optimizer_that_is_written_by_hand_goes_tensor_by_tensor_too) {
+  // Into new tensors, as it stands in the paper.
+  const Judged own = diagnose(optimizer_step("aten::sqrt", 60, "AdamOfMine"));
+  const Finding* finding = find(own, "single-tensor-optimizer");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->try_code, "torch.optim.AdamW(model.parameters(), lr=lr, fused=True)");
+  EXPECT_TRUE(finding->try_text.starts_with("AdamOfMine looks like Adam")) << finding->try_text;
+  EXPECT_NE(find(diagnose(optimizer_step("aten::mul", 60, "Mine")), "single-tensor-optimizer"), nullptr);
+  EXPECT_EQ(find(diagnose(optimizer_step("aten::mul", 60, "SGD")), "single-tensor-optimizer"), nullptr)
+      << "torch's own update in place";
+  EXPECT_EQ(find(diagnose(optimizer_step("aten::mm", 60, "Shampoo")), "single-tensor-optimizer"), nullptr);
 }
 
 // A step of 1000 us on the CPU that ends with `fills` zero_ ops in 200 us of zero_grad.

@@ -30,21 +30,65 @@ void each_op_in(const Model& model, Row outer, const Fn& fn) {
   }
 }
 
-// The user's own optimizer with the quicker form it has: "Optimizer.step#Adam.step" is torch.optim.Adam.
+bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// "Adam" of "Optimizer.step#Adam.step".
+std::string_view optimizer_name(std::string_view annotation) {
+  const std::string_view rest = annotation.substr(annotation.find('#') + 1);
+  return rest.substr(0, rest.find('.'));
+}
+
+// One of the program's own, or of a package: torch has no quicker form of its name.
+bool is_of_torch(std::string_view name) {
+  return is_one_of(name, {"Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "LBFGS", "Muon", "NAdam", "RAdam",
+                          "RMSprop", "Rprop", "SGD", "SparseAdam", "Adafactor"});
+}
+
+// The quicker form that an optimizer has.
 struct GroupedForm {
   std::string code;
+  std::string text;
   bool fused = true;  // else foreach
 };
-GroupedForm grouped_form(std::string_view annotation) {
-  const std::string_view rest = annotation.substr(annotation.find('#') + 1);
-  std::string name(rest.substr(0, rest.find('.')));
-  const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  const bool foreach = is_one_of({"Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop"});
-  if (!foreach && !is_one_of({"Adagrad", "Adam", "SGD"})) name = "AdamW";
-  return {"torch.optim." + name + "(model.parameters(), lr=lr, " + (foreach ? "foreach" : "fused") + "=True)",
+GroupedForm grouped_form(std::string_view name, bool has_device, bool has_roots) {
+  const std::string parameters = "(model.parameters(), lr=lr, ";
+  if (!is_of_torch(name)) {
+    if (!has_roots) {
+      return {"torch._foreach_add_(parameters, gradients, alpha=-lr)  # for all of them at once",
+              "do each operation for the tensors of all parameters at once (torch._foreach_*), or compile the update",
+              false};
+    }
+    return {"torch.optim.AdamW" + parameters + "fused=True)",
+            std::string(name) +
+                " looks like Adam: torch's own has a fused form; for another rule, torch._foreach_* does each "
+                "operation for "
+                "all parameters at once",
+            true};
+  }
+  const bool foreach = is_one_of(name, {"Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop"});
+  const std::string known(foreach || is_one_of(name, {"Adagrad", "Adam", "SGD"}) ? name : "AdamW");
+  return {"torch.optim." + known + parameters + (foreach ? "foreach" : "fused") + "=True)",
+          has_device ? "use the fused (or foreach) form of the optimizer"
+          : foreach  ? "use the foreach form of the optimizer"
+                     : "use the fused form of the optimizer",
           !foreach};
+}
+
+// What updates a tensor: in place, and in optimizers that are written by hand also into new ones.
+bool is_update(std::string_view name, bool by_hand) {
+  if (is_one_of(name, {"aten::add_", "aten::mul_", "aten::addcdiv_", "aten::addcmul_", "aten::lerp_", "aten::sqrt",
+                       "aten::sub_"}))
+    return true;
+  return by_hand && is_one_of(name, {"aten::add", "aten::sub", "aten::mul", "aten::div", "aten::div_", "aten::pow",
+                                     "aten::square", "aten::rsqrt", "aten::lerp", "aten::addcmul", "aten::addcdiv"});
+}
+
+// Of optimizers that work on matrices, or on all parameters as one vector.
+bool is_more_than_update(std::string_view name) {
+  return is_one_of(name, {"aten::mm", "aten::matmul", "aten::bmm", "aten::addmm", "aten::dot", "aten::linalg_qr",
+                          "aten::linalg_eigh", "aten::linalg_svd", "aten::cat"});
 }
 
 // What an update on the CPU is made of.
@@ -90,20 +134,23 @@ std::vector<Finding> find_single_tensor_optimizer(const Context& context) {
   std::vector<analyze::HostCut> updates;  // a closure's forward and backward left out
   int64_t single = 0;
   int64_t grouped = 0;
+  int64_t roots = 0;
+  int64_t others = 0;
   int64_t host_ns = 0;
   CpuUpdate update;
   for (const Row step : steps) {
     const int64_t start_ns = optimizer.update_start_ns(step);
+    const bool by_hand = !is_of_torch(optimizer_name(model.text(model.host_slices.name[step])));
     updates.push_back({model.host_slices.lane[step], start_ns, model.host_slices.end_ns(step)});
     host_ns += context.took_ns(start_ns, model.host_slices.end_ns(step));
     each_op_in(model, step, [&](Row op) {
       if (model.host_slices.start_ns[op] < start_ns) return;
       const std::string_view name = model.text(model.host_slices.name[op]);
       grouped += is_grouped(name);
-      const bool updates_one = name == "aten::add_" || name == "aten::mul_" || name == "aten::addcdiv_" ||
-                               name == "aten::addcmul_" || name == "aten::lerp_" || name == "aten::sqrt" ||
-                               name == "aten::sub_";
+      const bool updates_one = is_update(name, by_hand);
       single += updates_one;
+      roots += name == "aten::sqrt" || name == "aten::rsqrt";
+      others += by_hand && is_more_than_update(name);
       if (updates_one) ++update.calls[model.host_slices.name[op]];
       if (is_outermost_op(model.host_slices, op) || model.host_slices.parent[op] == step)
         update.computing_ns += std::max<int64_t>(0, context.took_ns(op) - analyze::kDispatchNs);
@@ -111,7 +158,7 @@ std::vector<Finding> find_single_tensor_optimizer(const Context& context) {
   }
   constexpr int64_t kMinOpsAStep = 20;
   const auto count = static_cast<int64_t>(steps.size());
-  if (count == 0 || grouped > 0 || single < kMinOpsAStep * count) return {};
+  if (count == 0 || grouped > 0 || others > 0 || single < kMinOpsAStep * count) return {};
   std::sort(updates.begin(), updates.end(), [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
   std::vector<Row> launched = launched_during(model, steps);
   std::erase_if(launched, [&](Row work) {
@@ -128,7 +175,8 @@ std::vector<Finding> find_single_tensor_optimizer(const Context& context) {
   };
   Finding finding{.id = "single-tensor-optimizer", .cost_ns = context.study->per_step(host_ns)};
   finding.share_of_step = context.share_of_step(finding.cost_ns);
-  const GroupedForm form = grouped_form(model.text(model.host_slices.name[steps.front()]));
+  const GroupedForm form = grouped_form(optimizer_name(model.text(model.host_slices.name[steps.front()])),
+                                        context.has_device_work, roots > 0);
   update.computing_ns = std::min(update.computing_ns, host_ns);
   update.calling_ns = host_ns - update.computing_ns;
   const auto [worst, best] = context.has_device_work ? std::pair(0.1, 0.0) : update.keep(form.fused);
@@ -138,9 +186,7 @@ std::vector<Finding> find_single_tensor_optimizer(const Context& context) {
                   " and " + short_time(finding.cost_ns) + " in each step (" + short_percent(finding.share_of_step) +
                   ")";
   add_longest(finding, model, steps);
-  finding.try_text = context.has_device_work ? "use the fused (or foreach) form of the optimizer"
-                     : form.fused            ? "use the fused form of the optimizer"
-                                             : "use the foreach form of the optimizer";
+  finding.try_text = form.text;
   finding.try_code = form.code;
   finding.confidence = Confidence::kHigh;
   finding.part_of = "overhead";
@@ -303,8 +349,9 @@ std::vector<Rule> training_rules() {
        "A plain optimizer loop runs several operators for each parameter tensor: hundreds of tiny kernels per step.\n"
        "The foreach form does each operation for all tensors at once, the fused form the whole update in one "
        "kernel.\n\n"
-       "What to do: fused=True (or foreach=True) in the optimizer's constructor.\n\n"
-       "When not: optimizers of your own, or tensors on several devices.",
+       "What to do: fused=True (or foreach=True) in the optimizer's constructor. An optimizer of your own can use\n"
+       "torch._foreach_add_ and its like, which take lists of tensors, or torch.compile.\n\n"
+       "When not: tensors on several devices.",
        find_single_tensor_optimizer},
       {"zero-grad-fills", "training", 0.01, true,
        "zero_grad(set_to_none=False) writes zeros into every gradient, and the backward pass then adds to them: two "

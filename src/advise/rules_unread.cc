@@ -1,4 +1,4 @@
-// Results of which nobody reads most, and work that does not change what is read.
+// Work that does not change what is read of its result.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -12,26 +12,13 @@
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "analyze/ops/op_inputs.h"
-#include "analyze/steps/phases.h"
 #include "analyze/verdict/results.h"
 
 namespace firelane::advise {
 
 namespace {
 
-constexpr int64_t kLittleRead = 8;  // a result is so many times larger than what is read of it
-
 std::string_view name_at(const Model& model, Row op) { return model.text(model.host_slices.name[op]); }
-
-// Products, each of whose numbers is computed by itself: what is not read need not be.
-bool is_product(std::string_view name) {
-  for (const std::string_view each :
-       {"aten::linear", "aten::matmul", "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::einsum",
-        "aten::conv1d", "aten::conv2d", "aten::conv3d"}) {
-    if (name == each) return true;
-  }
-  return false;
-}
 
 std::string shapes_of(const Model& model, Row op) {
   std::string text;
@@ -39,57 +26,6 @@ std::string shapes_of(const Model& model, Row op) {
     if (!each.empty()) text += (text.empty() ? "" : " and ") + analyze::dims_text({each});
   }
   return text;
-}
-
-void add_work(const Context& context, Row op, double keep_low, double keep_high, Evidence& evidence) {
-  if (!context.has_device_work) return evidence.add_call(op, keep_low, keep_high);
-  for (const Row work : launched_during(context.model, {op})) evidence.add_device(work, keep_low, keep_high);
-}
-
-std::vector<Finding> find_discarded_results(const Context& context) {
-  if (context.study == nullptr) return {};
-  const Model& model = context.model;
-  Evidence evidence(context);
-  std::vector<Row> ops;
-  const analyze::Result* largest = nullptr;
-  double largest_used = 0;
-  const std::vector<analyze::Result> results = analyze::find_results(model);
-  const auto& phases = context.trace.get<analyze::find_phases>();
-  for (const analyze::Result& result : results) {
-    if (!result.is_freed || result.readings.empty() || !context.in_window(model.host_slices.start_ns[result.op]))
-      continue;
-    if (!is_product(name_at(model, result.op)) || phases.host[result.op] == analyze::Phase::kBackward) continue;
-    int64_t read = 0;
-    for (const analyze::Reading& reading : result.readings) read += reading.bytes;
-    if (read <= 0 || kLittleRead * read > result.bytes) continue;
-    // Casts of inputs are made by the op and stay for others: the result is the last that it made.
-    const bool is_last = &result == &results.back() || (&result + 1)->op != result.op;
-    if (!is_last) continue;
-    const double used = static_cast<double>(read) / static_cast<double>(result.bytes);
-    ops.push_back(result.op);
-    // A smaller product still reads its weights.
-    constexpr double kWeights = 0.1;
-    add_work(context, result.op, std::min(1.0, used + kWeights), used, evidence);
-    if (largest == nullptr || result.bytes > largest->bytes) {
-      largest = &result;
-      largest_used = used;
-    }
-  }
-  if (evidence.empty() || largest == nullptr) return {};
-  Finding finding{.id = "discarded-results",
-                  .try_text = "take the part that is needed before the product, not after it",
-                  .try_code = "scores = head(hidden[:, -1])  # instead of head(hidden)[:, -1]",
-                  .confidence = Confidence::kMedium,
-                  .confirm_by = "compare results and step times",
-                  .cause = "discarded-results",
-                  .precedence = Precedence::kNeedless};
-  evidence.fill(finding);
-  finding.events = static_cast<int64_t>(ops.size());
-  finding.title = std::string(name_at(model, largest->op)) + " computes " + short_bytes(largest->bytes) +
-                  ", of which " + short_percent(largest_used) + " is read (inputs of " + shapes_of(model, largest->op) +
-                  "): " + short_percent(finding.share_of_step) + " of a step";
-  add_longest(finding, model, ops);
-  return {finding};
 }
 
 // The dimension that an op works along, from 0; nothing: not recorded.
@@ -172,18 +108,6 @@ std::vector<Finding> find_order_preserving(const Context& context) {
 
 std::vector<Rule> unread_rules() {
   return {
-      {"discarded-results", "waste", 0.05, true,
-       "A product makes a large result, of which only a small part is read before it is given back: the scores of a\n"
-       "whole vocabulary at every place of a prompt, where the next word needs those of the last place alone.\n\n"
-       "Found are linear layers, products and convolutions of the forward pass whose result is read, all readers "
-       "taken\n"
-       "together, for at most an eighth, and freed within the recording; a result that nobody reads at all does not\n"
-       "count. Needs a recording that follows tensors and memory (firelane record does), without compiled parts or "
-       "CUDA\n"
-       "graphs. The gain is a replay in which the product keeps the part that is read.\n\n"
-       "What to do: slice the input of the product instead of its result.\n\n"
-       "When not: something that no operator shows (NumPy on the same memory) reads the rest.",
-       find_discarded_results},
       {"order-preserving-work", "waste", 0.05, true,
        "A softmax, log_softmax or sigmoid whose result nobody reads but argmax or argsort: it changes the numbers, "
        "and\n"

@@ -1,4 +1,4 @@
-// Results of which little is read, or the order alone, and those that are needed.
+// Results of which the order alone is read, and those that are needed.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -43,39 +43,6 @@ class Scores : public WrittenProgram<Scores> {
   uint64_t next_ = 0x1000'0000;
   uint64_t at_id_ = 1;
 };
-
-enum class Uses { kLast, kAll, kNone, kKept };
-Judged scored(Uses uses) {
-  Scores program;
-  for (int step = 0; step < 4; ++step) {
-    const Scores::Tensor scores{program.next(), "[64, 1000]"};
-    program.op("aten::gelu", 200, {kHidden, "[64, 32]"}, {program.next(), ""}, R"(["", ""])");
-    program.op("aten::linear", 400, {kHidden, "[64, 32]"}, scores, R"(["", ""])");
-    program.op("aten::select", 2, scores, {}, R"(["", "0"])");
-    if (uses == Uses::kLast || uses == Uses::kKept) {
-      program.op("aten::argmax", 20, {scores.storage, "[1000]"}, {program.next(), ""}, R"(["", "0"])");
-    } else if (uses == Uses::kAll) {
-      program.op("aten::argmax", 20, scores, {program.next(), ""}, R"(["", "1"])");
-    }
-    if (uses != Uses::kKept) program.free(scores.storage);
-    program.end_step();
-  }
-  return program.judged();
-}
-
-TEST(DiscardedResults, scores_of_which_one_row_is_read_are_told_first) {
-  const Judged found = scored(Uses::kLast);
-  ASSERT_FALSE(found.findings.empty());
-  EXPECT_EQ(found.findings[0].id, "discarded-results");
-  EXPECT_NE(found.findings[0].title.find("of which 1.6% is read"), std::string::npos) << found.findings[0].title;
-  EXPECT_NEAR(static_cast<double>(found.findings[0].gain.middle_ns()), 380e3, 40e3);
-}
-
-TEST(DiscardedResults, what_is_read_or_kept_is_needed) {
-  EXPECT_EQ(find(scored(Uses::kAll), "discarded-results"), nullptr);
-  EXPECT_EQ(find(scored(Uses::kNone), "discarded-results"), nullptr) << "who drops a model's output measures it";
-  EXPECT_EQ(find(scored(Uses::kKept), "discarded-results"), nullptr) << "somebody may read it later";
-}
 
 enum class Reads { kArgmax, kOtherDim, kValues };
 Judged chosen(Reads reads) {

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "base/cores.h"
 #include "base/environment.h"
 #include "base/json_writer.h"
 #include "cli/child.h"
@@ -61,7 +62,11 @@ Result<TimedRun> run_timed(const TimedPlan& plan, const TemporaryFolder& folder,
   const fs::path log = folder.file(name + ".log");
   JsonWriter json;
   json.begin_object().field("output", answer.string()).field("setting", plan.setting);
-  json.field("steps", plan.steps).field("warmup", plan.warmup).key("knobs").begin_object();
+  json.field("cores", usable_cores())
+      .field("steps", plan.steps)
+      .field("warmup", plan.warmup)
+      .key("knobs")
+      .begin_object();
   for (const auto& [knob, value] : plan.knobs) json.field(knob, value);
   json.end_object().end_object();
   auto environment = plan.environment;

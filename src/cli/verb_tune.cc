@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <thread>
 
 #include "advise/text.h"
+#include "base/cores.h"
 #include "cli/output.h"
 #include "cli/python_site.h"
 #include "cli/sides.h"
@@ -139,7 +139,7 @@ Result<int> run_tune(const TuneArgs& args) {
   FL_TRY(const TemporaryFolder folder, TemporaryFolder::create("tune"));
   compare::TuneOptions options;
   // Loaders that wait for disks or networks may use more processes than there are cores.
-  const auto cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const auto cores = static_cast<int>(usable_cores());
   options.max_workers = args.max_workers > 0 ? static_cast<int>(args.max_workers) : std::clamp(2 * cores, 4, 32);
   bool per_sample = false;
   for (const Variable& variable : variables) {

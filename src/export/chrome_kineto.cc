@@ -39,7 +39,8 @@ void add_index(size_t index, std::string& args) {
 KinetoExtras::KinetoExtras(const Model& model)
     : model_(model),
       is_wanted_(describe::is_our_recording(model)),
-      adjusts_steps_(is_wanted_ && model.find_metadata("adjust_profiler_step") != nullptr) {
+      adjusts_steps_(is_wanted_ && model.find_metadata("adjust_profiler_step") != nullptr),
+      has_call_stacks_(is_wanted_ && model.find_metadata("call_stacks") != nullptr) {
   if (!is_wanted_) return;
   uint32_t last = 0;
   for (Row row = 0; row < model.host_slices.size(); ++row) {
@@ -108,10 +109,28 @@ void KinetoExtras::add_python_ids(Row row, std::string& args) const {
   args += pairs_text;
 }
 
+// The Python frames around a slice, innermost first, each with a semicolon after it. Long, as Kineto's: every slice has
+// all of them.
+void KinetoExtras::add_call_stack(Row row, std::string& args) const {
+  if (!has_call_stacks_ || python_ids_.empty()) return;
+  const bool is_frame_of_python = model_.host_slices.kind[row] == HostKind::kPython;
+  const Row detail = is_frame_of_python ? kNoRow : model_.op_detail(row);
+  if (detail != kNoRow && model_.op_details.stack[detail] != kNoString)
+    return;  // TorchScript's, which is there already
+  std::string stack;
+  for (Row at = model_.host_slices.parent[row]; at != kNoRow; at = model_.host_slices.parent[at]) {
+    if (has_python_id(at)) (stack += host_name(at)) += ';';
+  }
+  if (stack.empty()) return;
+  if (args.size() > 1) args += ", ";
+  JsonPairs(args).text("Call stack", stack);
+}
+
 void KinetoExtras::add_host_args(Row row, std::string& args) const {
   const HostKind kind = model_.host_slices.kind[row];
   if (kind != HostKind::kOp && kind != HostKind::kAnnotation && kind != HostKind::kPython) return;
   add_python_ids(row, args);
+  add_call_stack(row, args);
   add_index(row, args);
 }
 

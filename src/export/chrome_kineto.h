@@ -22,8 +22,8 @@ class KinetoExtras {
   std::string_view host_name(Row row) const;
   // Start and duration; those of steps are as adjust_profiler_step wants them, if it was asked for.
   std::pair<int64_t, int64_t> host_times(Row row) const;
-  // "Python id", "Python parent id", "Python module id" and "Ev Idx", to an object under construction: "{" and maybe
-  // pairs. CUPTI's records have none of them.
+  // "Python id", "Python parent id", "Python module id", "Ev Idx", and "Call stack" if it was asked for, to an object
+  // under construction: "{" and maybe pairs. CUPTI's records have none of them.
   void add_host_args(Row row, std::string& args) const;
   void add_memory_args(Row row, std::string& args) const;
   // Of a Python frame, as in its args; -1: has none.
@@ -41,10 +41,12 @@ class KinetoExtras {
  private:
   bool has_python_id(Row row) const { return !python_ids_.empty() && python_ids_[row] != 0; }
   void add_python_ids(Row row, std::string& args) const;
+  void add_call_stack(Row row, std::string& args) const;
 
   const Model& model_;
   bool is_wanted_;
   bool adjusts_steps_;
+  bool has_call_stacks_;
   std::vector<uint32_t> python_ids_;  // per host slice; 0: no Python frame. Empty without frames
 };
 

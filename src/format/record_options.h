@@ -16,6 +16,7 @@
   X(memory, false, "profile_memory", "allocations and frees, on the CPU and on the GPU")                            \
   X(stacks, false, "with_stack", "Python functions, C calls and garbage collections (costs the most)")              \
   X(modules, false, "with_modules", "nn.Module calls, named by their path in the model")                            \
+  X(lines, false, "with_lines", "the line of the Python program that called each operator")                         \
   X(cuda, true, "with_cuda", "the GPU's kernels, copies, CUDA calls and power (where there is a GPU)")              \
   X(cuda_sync, false, "with_cuda_sync", "what each CUDA synchronization waited for (costs as much as cuda itself)") \
   X(metrics, false, "with_metrics", "the GPU's hardware metrics: SMs, tensor cores, DRAM, PCIe, NVLink")
@@ -38,7 +39,7 @@ inline constexpr std::array kRecordOptions = {
 // What many rules of a verdict need (82 of 124 planted faults come first without, 109 with: docs/accuracy.md). The
 // commands that give one, `record` and `attach`, turn these on unless told not to; recordings that go on for weeks,
 // Python and C++ leave them off.
-inline bool is_for_verdicts(std::string_view name) { return name == "shapes" || name == "memory"; }
+inline bool is_for_verdicts(std::string_view name) { return name == "shapes" || name == "memory" || name == "lines"; }
 
 // Between two samples of metrics.
 inline constexpr double kShortestMetricIntervalMs = 0.02;

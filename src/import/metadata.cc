@@ -19,6 +19,11 @@ int64_t int_of(const dom::element& object, std::string_view key) {
   return object[key].get(number) == simdjson::SUCCESS ? number : kNoNumber;
 }
 
+double number_of(const dom::element& object, std::string_view key) {
+  double number = 0;
+  return object[key].get(number) == simdjson::SUCCESS ? number : 0;
+}
+
 std::string text_of(const dom::element& object, std::string_view key) {
   std::string_view text;
   return object[key].get(text) == simdjson::SUCCESS ? std::string(text) : "";
@@ -120,6 +125,7 @@ void interpret_metadata(TraceInfo& info) {
       info.environment.cores = int_of(value, "cores");
       info.environment.cores_allowed = int_of(value, "cores_allowed");
       if (info.environment.cores_allowed == kNoNumber) info.environment.cores_allowed = info.environment.cores;
+      info.environment.cpu_quota = number_of(value, "cpu_quota");
       info.environment.memory_bytes = int_of(value, "memory_bytes");
     } else if (entry.key == "torch") {
       read_torch(value, info.environment);

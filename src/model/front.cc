@@ -19,6 +19,7 @@ std::string_view flag_of(Front front, RecordOption option) {
       {RecordOption::kMemory, "profile_memory=True", "--memory", "memory=True", "options.memory = true"},
       {RecordOption::kStacks, "with_stack=True", "--stacks", "stacks=True", "with_stack=True"},
       {RecordOption::kModules, "with_modules=True", "--modules", "modules=True", "with_modules=True"},
+      {RecordOption::kLines, "with_stack=True", "--lines", "lines=True", "with_stack=True"},
       {RecordOption::kFlops, "with_flops=True", "--shapes", "shapes=True", "options.shapes = true"},
       {RecordOption::kCudaSync, "enable_cuda_sync_events=True", "--cuda-sync", "cuda_sync=True",
        "options.cuda_sync = true"},

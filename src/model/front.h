@@ -14,13 +14,13 @@ enum class Front : uint8_t {
   kCpp,      // include/firelane/profiler.h
 };
 
-enum class RecordOption : uint8_t { kShapes, kMemory, kStacks, kModules, kFlops, kCudaSync, kMetrics };
+enum class RecordOption : uint8_t { kShapes, kMemory, kStacks, kModules, kLines, kFlops, kCudaSync, kMetrics };
 
 // As the recorder names it in its metadata, e.g. "firelane record"; kTorch for every other name.
 Front front_named(std::string_view name);
 
-// "--stacks", "stacks=True", "with_stack=True". C++ records no Python: its stacks and modules are those of
-// torch.profiler.
+// "--stacks", "stacks=True", "with_stack=True". C++ records no Python: its stacks, modules and lines are
+// those of torch.profiler, which knows lines only by stacks.
 std::string_view flag_of(Front front, RecordOption option);
 
 // How that front records `active` steps after `wait` others: "firelane record --wait 5 --steps 50 -- python train.py",

@@ -19,8 +19,9 @@ TEST(HowToRecord, is_in_the_words_of_the_tool_that_wrote_the_trace) {
 TEST(HowToRecord, of_what_a_tool_cannot_record_nothing_is_asked_of_it) {
   for (const Origin origin : {Origin::kXPlane, Origin::kNsight, Origin::kRocprof, Origin::kAscend, Origin::kPerfetto,
                               Origin::kStacks, Origin::kMemorySnapshot, Origin::kFlightRecorder}) {
-    for (const RecordOption option : {RecordOption::kShapes, RecordOption::kMemory, RecordOption::kStacks,
-                                      RecordOption::kModules, RecordOption::kFlops, RecordOption::kCudaSync}) {
+    for (const RecordOption option :
+         {RecordOption::kShapes, RecordOption::kMemory, RecordOption::kStacks, RecordOption::kModules,
+          RecordOption::kLines, RecordOption::kFlops, RecordOption::kCudaSync}) {
       const std::string words = how_to_record({.origin = origin}, option);
       EXPECT_FALSE(words.starts_with("record with record_shapes") || words.starts_with("record with profile_memory") ||
                    words.starts_with("record with with_"))

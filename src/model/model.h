@@ -104,7 +104,8 @@ struct Environment {
   std::string commit;  // of the recorded program
   std::string cpu;
   int64_t cores = kNoNumber;
-  int64_t cores_allowed = kNoNumber;  // that the process may run on
+  int64_t cores_allowed = kNoNumber;  // that the process may run on, or that its CPU limit gives time for
+  double cpu_quota = 0;               // the container's CPU limit, in cores; 0: none, or not known
   int64_t memory_bytes = kNoNumber;
   std::string torch;
   int64_t torch_threads = kNoNumber;

@@ -31,6 +31,21 @@ std::string saved_text(const advise::Gain& gain) {
   return "saves " + range_text(low, high) + " per step" + likely;
 }
 
+// The lines that take the most of a step, one a line of text.
+std::string lines_text(const advise::LargestLines& largest, const TextStyle& style) {
+  if (largest.lines.empty()) return "";
+  std::string out = painted(largest.on_device ? "Lines that take the most of the device's time, as recorded"
+                                              : "Lines that take the most of a step, as recorded",
+                            kBold, style) +
+                    "\n";
+  for (const advise::Place& place : largest.lines) {
+    const std::string ops = place.most_in.empty() ? "" : "  (" + visible_text(place.most_in) + ")";
+    out += fmt::format("  {:>5}  {:>9}  {}{}\n", advise::short_percent(place.share), advise::short_time(place.ns),
+                       visible_text(advise::place_name(place)), painted(ops, kDim, style));
+  }
+  return out;
+}
+
 std::string slice_name(const Model& model, const SliceRef& slice) {
   const StringId name = slice.on_device ? model.device_slices.name[slice.row] : model.host_slices.name[slice.row];
   return std::string(model.text(name));
@@ -42,8 +57,9 @@ std::string lowered(std::string text) {
 }
 
 // How many times as fast a step is that takes `saved_ns` less; at most 99.
-double speedup(int64_t saved_ns, const analyze::Study& study) {
-  const auto step = static_cast<double>(std::max<int64_t>(1, study.mean_step_ns()));
+double speedup(int64_t saved_ns, const advise::Finding& finding, const analyze::Study& study) {
+  const int64_t step_ns = finding.of_step_ns == kNoNumber ? study.mean_step_ns() : finding.of_step_ns;
+  const auto step = static_cast<double>(std::max<int64_t>(1, step_ns));
   return std::min(99.0, step / std::max(1.0, step - static_cast<double>(saved_ns)));
 }
 
@@ -53,6 +69,7 @@ void append_finding(std::string& out, const Model& model, const advise::Finding&
   if (const std::string gain = gain_text(finding, study); !gain.empty()) out += "   " + gain + "\n";
   out += "   try: " + finding.try_text + "\n";
   if (!finding.try_code.empty()) out += "        " + finding.try_code + "\n";
+  if (!finding.places.empty()) out += "   at: " + visible_text(named_lines(finding.places)) + "\n";
   if (!finding.slices.empty()) {
     const SliceRef worst = finding.slices.front();
     const int64_t start =
@@ -81,6 +98,7 @@ std::string as_text(const StudiedTrace& trace, const TextStyle& style) {
   std::string out = painted(diagnosis.verdict.sentence(), kBold, style) + "\n\n";
   const bool has_steps = !diagnosis.empty && diagnosis.judges_time;
   if (has_steps) out += step_bars(advise::timed_trace(trace).get<analyze::study>(), style) + "\n";
+  if (has_steps && !diagnosis.lines.lines.empty()) out += lines_text(diagnosis.lines, style) + "\n";
   const bool says_why = !diagnosis.why.empty();
   if (says_why) out += painted(nothing_text(diagnosis), kBold, style) + ": " + diagnosis.why + ".\n";
   size_t number = 0;
@@ -117,6 +135,19 @@ void write_evidence(JsonWriter& json, const Model& model, const advise::Finding&
   json.end_array().end_object();
 }
 
+void write_places(JsonWriter& json, const std::vector<advise::Place>& places) {
+  json.begin_array();
+  for (const advise::Place& place : places) {
+    json.begin_object().field("line", place.line).field("called_from", place.called_from);
+    json.key("callers").begin_array();
+    for (const std::string& caller : place.callers) json.value(caller);
+    json.end_array();
+    json.field("time_ns", place.ns).field("share_percent", 100 * place.share).field("most_in", place.most_in);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void write_finding(JsonWriter& json, const Model& model, const analyze::Study& study, const advise::Finding& finding) {
   json.begin_object()
       .field("id", finding.id)
@@ -128,10 +159,11 @@ void write_finding(JsonWriter& json, const Model& model, const analyze::Study& s
       .field("low_ns", finding.gain.low_ns)
       .field("high_ns", finding.gain.high_ns)
       .field("likely_ns", finding.gain.middle_ns())
-      .field("low_speedup", speedup(finding.gain.low_ns, study))
-      .field("high_speedup", speedup(finding.gain.high_ns, study))
+      .field("low_speedup", speedup(finding.gain.low_ns, finding, study))
+      .field("high_speedup", speedup(finding.gain.high_ns, finding, study))
       .end_object();
   write_evidence(json, model, finding);
+  write_places(json.key("lines"), finding.places);
   json.key("try").begin_object().field("text", finding.try_text).field("code", finding.try_code).end_object();
   json.field("confidence", advise::name_of(finding.confidence)).field("confirm_by", finding.confirm_by).end_object();
 }
@@ -147,6 +179,15 @@ std::string nothing_text(const advise::Diagnosis& diagnosis) {
   return diagnosis.healthy ? "Nothing worth fixing" : "No fix found";
 }
 
+std::string named_lines(const std::vector<advise::Place>& places) {
+  std::string out;
+  for (const advise::Place& place : places) {
+    out += (out.empty() ? "" : ", ") + advise::place_name(place) +
+           (places.size() == 1 && place.share > 0.99 ? "" : " (" + advise::short_percent(place.share) + ")");
+  }
+  return out;
+}
+
 std::string place_text(int64_t start_ns, int64_t duration_ns) {
   if (duration_ns <= 1) return "at " + format_duration(start_ns);  // a moment
   return fmt::format("{} at {}", advise::short_time(duration_ns), format_duration(start_ns));
@@ -160,12 +201,12 @@ std::string gain_text(const advise::Finding& finding, const analyze::Study& stud
   if (finding.gain.high_ns <= 0) return "";
   // Where hardly anything would be left of a step, its inverse is no number to go by.
   constexpr double kMostSaid = 20;
-  const auto times = [&](int64_t ns) { return fmt::format("{:.2f}x", speedup(ns, study)); };
+  const auto times = [&](int64_t ns) { return fmt::format("{:.2f}x", speedup(ns, finding, study)); };
   const int64_t low_ns = finding.gain.low_ns;
   const int64_t high_ns = finding.gain.high_ns;
-  const std::string range = speedup(low_ns, study) > kMostSaid    ? fmt::format("more than {:.0f}x", kMostSaid)
-                            : speedup(high_ns, study) > kMostSaid ? times(low_ns) + " or more"
-                                                                  : range_text(times(low_ns), times(high_ns));
+  const std::string range = speedup(low_ns, finding, study) > kMostSaid    ? fmt::format("more than {:.0f}x", kMostSaid)
+                            : speedup(high_ns, finding, study) > kMostSaid ? times(low_ns) + " or more"
+                                                                           : range_text(times(low_ns), times(high_ns));
   return saved_text(finding.gain) + ": " + range + " as fast";
 }
 
@@ -182,6 +223,7 @@ std::string short_diagnosis(const StudiedTrace& trace, const ShortOptions& optio
       out += saved_text(finding.gain) + "; ";
     }
     out += "try: " + finding.try_text + "\n";
+    if (!finding.places.empty()) out += "   at: " + visible_text(named_lines(finding.places)) + "\n";
   }
   if (const size_t more = diagnosis.findings.size() - number; more > 0) {
     out += fmt::format("and {}\n", advise::counted(static_cast<int64_t>(more), "more finding", "more findings"));
@@ -222,6 +264,9 @@ std::string diagnosis_json(const StudiedTrace& trace) {
       .field("found_by", analyze::name_of(study.steps.source))
       .field("device_busy_ns", study.per_step(study.breakdown.total.busy_ns()))
       .end_object();
+  json.key("lines").begin_object().field("of", diagnosis.lines.on_device ? "device" : "host");
+  write_places(json.key("largest"), diagnosis.lines.lines);
+  json.end_object();
   json.key("findings").begin_array();
   for (const advise::Finding& finding : diagnosis.findings) write_finding(json, trace.model(), full, finding);
   json.end_array().key("notes").begin_array();
@@ -251,11 +296,13 @@ Result<Report> make_findings(const StudiedTrace& trace, const Arguments&) {
                                 {"try", "Try"},
                                 {"code", "Code"},
                                 {"confidence", "Confidence"},
-                                {"confirm_by", "To confirm"}});
+                                {"confirm_by", "To confirm"},
+                                {"lines", "Lines", Kind::kText, Align::kByKind, 0, true}});
   for (const advise::Finding& finding : diagnosis.findings) {
     table.add({finding.id, finding.title, 100 * finding.share_of_step, finding.gain.low_ns, finding.gain.high_ns,
                finding.gain.middle_ns(), finding.try_text, finding.try_code,
-               std::string(advise::name_of(finding.confidence)), finding.confirm_by});
+               std::string(advise::name_of(finding.confidence)), finding.confirm_by,
+               finding.places.empty() ? Cell{} : Cell{named_lines(finding.places)}});
   }
   report.tables = {std::move(table)};
   report.notes.assign(diagnosis.notes.begin(), diagnosis.notes.end());

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "advise/diagnose.h"
 #include "advise/finding.h"
@@ -35,6 +36,9 @@ std::string nothing_text(const advise::Diagnosis& diagnosis);
 
 // "saves 2.0 ms to 4.0 ms of a step: 1.05x to 1.11x as fast"; "" for findings that save no time by themselves.
 std::string gain_text(const advise::Finding& finding, const analyze::Study& study);
+
+// "model.py(41): forward (62%), model.py(57): loss (30%)".
+std::string named_lines(const std::vector<advise::Place>& places);
 
 // Where to look in the timeline: "3.8 ms at 44.812 ms".
 std::string place_text(int64_t start_ns, int64_t duration_ns);

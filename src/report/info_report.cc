@@ -104,6 +104,8 @@ std::vector<Fact> facts_of(const Model& model, const analyze::TraceDescription& 
       {"cpu", "CPU", Kind::kText, text_or_none(environment.cpu)},
       {"cores", "  cores", Kind::kNumber, cell_unless(environment.cores, kNoNumber)},
       {"cores_allowed", "  of them allowed", Kind::kNumber, cell_unless(environment.cores_allowed, kNoNumber)},
+      {"cpu_quota", "  CPU limit of the container", Kind::kText,
+       environment.cpu_quota > 0 ? Cell{fmt::format("{:g} cores", environment.cpu_quota)} : Cell{}},
       {"memory_bytes", "  memory", Kind::kBytes, cell_unless(environment.memory_bytes, kNoNumber)},
       {"cuda_driver_version", "CUDA driver", Kind::kText, cuda_version(model, "cuda_driver_version")},
       {"cuda_runtime_version", "CUDA runtime", Kind::kText, cuda_version(model, "cuda_runtime_version")},

@@ -35,6 +35,7 @@ const std::vector<ReportSpec>& all_reports() {
       roofline_report(),
       steps_report(),
       lanes_report(),
+      lines_report(),
       fusion_report(),
       modules_report(),
       memory_report(),

@@ -81,6 +81,7 @@ ReportSpec kernels_report();
 ReportSpec roofline_report();
 ReportSpec steps_report();
 ReportSpec lanes_report();
+ReportSpec lines_report();
 ReportSpec fusion_report();
 ReportSpec modules_report();
 ReportSpec memory_report();

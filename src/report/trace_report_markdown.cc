@@ -66,6 +66,7 @@ void append_finding(std::string& out, const Model& model, const advise::Finding&
   out += fmt::format("\n### {}. {}\n\n", number, markdown_escaped(finding.title));
   if (const std::string gain = gain_text(finding, study); !gain.empty()) out += "- **Gain**: " + gain + "\n";
   out += "- **Try**: " + markdown_escaped(finding.try_text) + "\n";
+  if (!finding.places.empty()) out += "- **At**: " + markdown_escaped(named_lines(finding.places)) + "\n";
   append_evidence(out, model, finding, study);
   out += fmt::format("- **Confidence**: {}", advise::name_of(finding.confidence));
   if (!finding.confirm_by.empty()) out += "; to confirm: " + markdown_escaped(finding.confirm_by);

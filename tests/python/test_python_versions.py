@@ -97,3 +97,18 @@ def test_frames_c_calls_collections_and_modules(python, other, tmp_path):
         assert outer["start_ns"] <= s["start_ns"], inner
         assert s["start_ns"] + s["duration_ns"] <= outer["start_ns"] + outer["duration_ns"], inner
     assert by_name["in_thread"]["lane"] != outer["lane"]
+
+
+@pytest.mark.skipif(not PYTHONS, reason="no other Python under ~/.pyenv")
+def test_the_line_that_runs_is_read_from_the_frames_of_every_python(python):
+    interpreter, folder = python
+    done = subprocess.run(
+        [interpreter, ROOT / "tests/python/lines_program.py", folder],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "PYTHONPATH": ""},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["same"] * 17

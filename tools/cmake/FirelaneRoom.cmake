@@ -1,6 +1,7 @@
-# How a room becomes a target: firelane_room(NAME SOURCES ... DEPS ... LIBS ... TESTS ...).
+# How a room becomes a target: firelane_room(NAME SOURCES ... SMALL_SOURCES ... DEPS ... LIBS ... TESTS ...).
 #
 # NAME is the folder below src/ (record/core becomes the target firelane_record_core).
+# SMALL_SOURCES are files of whose speed nothing is promised: a release compiles them for size (FIRELANE_SMALL_OPTIONS).
 # DEPS are rooms, LIBS third-party targets, TESTS unit-test files beside the code; THREADED_TESTS those of them that start
 # threads, where few do: the thread sanitizer's build leaves the others out.
 
@@ -73,8 +74,9 @@ if(FIRELANE_SANITIZE)
   endif()
 endif()
 
-# Rooms of words and arguments: small code compiles in three quarters of the time, and what takes long lies in other rooms.
-set(FIRELANE_SMALL_ROOMS always daemon describe flight report)
+# Rooms that ask, judge and tell: small code compiles in two thirds of the time, and what takes long for a large trace lies in the
+# rooms that read and count it.
+set(FIRELANE_SMALL_ROOMS advise always compare daemon describe flight report serve sql)
 set(FIRELANE_SMALL_OPTIONS $<$<CONFIG:Release>:-Oz>)
 
 # Half of the compile time of tests goes into reading the same headers, so these are precompiled; those of rooms only with sanitizers. The
@@ -131,7 +133,7 @@ function(firelane_is_sanitized name result)
 endfunction()
 
 function(firelane_room name)
-  cmake_parse_arguments(ROOM "" "" "SOURCES;DEPS;LIBS;TESTS;THREADED_TESTS;TEST_LIBS" ${ARGN})
+  cmake_parse_arguments(ROOM "" "" "SOURCES;SMALL_SOURCES;DEPS;LIBS;TESTS;THREADED_TESTS;TEST_LIBS" ${ARGN})
   if(ROOM_THREADED_TESTS AND FIRELANE_SANITIZE STREQUAL "thread")
     set(ROOM_TESTS ${ROOM_THREADED_TESTS})
   endif()
@@ -141,15 +143,24 @@ function(firelane_room name)
     add_library(${target} INTERFACE)  # a room that nobody has moved into yet
     return()
   endif()
+  firelane_is_sanitized(${name} is_sanitized)
+  if(is_sanitized)
+    list(APPEND ROOM_SOURCES ${ROOM_SMALL_SOURCES})
+    set(ROOM_SMALL_SOURCES "")
+  endif()
   add_library(${target} STATIC ${ROOM_SOURCES})
   firelane_even_batches(${target})
-  target_link_libraries(${target} PUBLIC firelane_options Threads::Threads)
-  foreach(dep ${ROOM_DEPS})
-    string(REPLACE "/" "_" dep_id ${dep})
-    target_link_libraries(${target} PUBLIC firelane_${dep_id})
-  endforeach()
+  list(TRANSFORM ROOM_DEPS REPLACE "/" "_")
+  list(TRANSFORM ROOM_DEPS PREPEND firelane_)
+  target_link_libraries(${target} PUBLIC firelane_options Threads::Threads ${ROOM_DEPS})
   target_link_libraries(${target} PRIVATE ${ROOM_LIBS})
-  firelane_is_sanitized(${name} is_sanitized)
+  if(ROOM_SMALL_SOURCES)
+    add_library(${target}_small OBJECT ${ROOM_SMALL_SOURCES})
+    firelane_even_batches(${target}_small)
+    target_link_libraries(${target}_small PRIVATE firelane_options Threads::Threads ${ROOM_DEPS} ${ROOM_LIBS})
+    target_compile_options(${target}_small PRIVATE ${FIRELANE_SMALL_OPTIONS})
+    target_link_libraries(${target} PRIVATE ${target}_small)
+  endif()
   set(headers "")
   if(NOT is_sanitized)
     if(name IN_LIST FIRELANE_SMALL_ROOMS)
@@ -204,6 +215,10 @@ function(firelane_gather target)
     endif()
     get_target_property(folder firelane_${id} SOURCE_DIR)
     get_target_property(sources firelane_${id} SOURCES)
+    if(TARGET firelane_${id}_small)
+      get_target_property(small_sources firelane_${id}_small SOURCES)
+      list(APPEND sources ${small_sources})
+    endif()
     list(TRANSFORM sources PREPEND ${folder}/)
     target_sources(${target} PRIVATE ${sources})
     foreach(property COMPILE_DEFINITIONS INCLUDE_DIRECTORIES LINK_LIBRARIES)

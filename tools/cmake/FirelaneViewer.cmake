@@ -11,7 +11,7 @@ if(SKBUILD AND FIRELANE_VIEWER AND NOT EXISTS ${viewer_dist}/report.html)
                         "newer, or use a source archive, which has the page${without}")
   endif()
   message(STATUS "firelane: building the viewer with npm")
-  execute_process(COMMAND ${NPM} ci --no-audit --no-fund WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/viewer
+  execute_process(COMMAND ${NPM} ci --omit=dev --no-audit --no-fund WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/viewer
                   RESULT_VARIABLE npm_failed)
   if(NOT npm_failed)
     execute_process(COMMAND ${NPM} run build WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/viewer RESULT_VARIABLE npm_failed)

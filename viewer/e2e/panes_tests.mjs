@@ -11,6 +11,19 @@ export function panesTests(suite, url, traces) {
     await page.goto(`${url}#${new URLSearchParams({ trace: id, ...keys })}`);
   };
 
+  suite.test("lines of the program stand beside findings, and have a table of their own", async ({ page, shot }) => {
+    await open(page, "lines.lane", {});
+    await page.getByText("Without the profiler 6.11 ms to 6.49 ms").waitFor(); // the range of the 6.30 ms beside it
+    const lines = page.locator("section.card").filter({ hasText: "Lines of the program" });
+    await lines.getByText("make_lines_lane.py(25): smoothness").waitFor();
+    const loop = page.locator("article.finding").filter({ hasText: "127 times in a row" });
+    equal(await loop.locator(".finding-lines code").innerText(), "make_lines_lane.py(25): smoothness", "the loop's line");
+    await shot("lines");
+    await lines.getByRole("button", { name: "Show all" }).click();
+    await page.locator(kRows).filter({ hasText: "make_lines_lane.py(40): main" }).waitFor();
+    equal((await hashOf(page)).get("more.report"), "lines", "the report");
+  });
+
   suite.test("a table is filtered by words and by comparisons, and the link keeps it", async ({ page }) => {
     await page.goto(`${url}#pane=ops`);
     await page.waitForSelector(kRows);

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 import traceback
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -23,16 +24,18 @@ _BACKENDS = ("gloo", "nccl")  # that torch's flight recorder knows
 
 def stacks() -> str:
     """Of all threads, first Python's with their stacks, then the others."""
+    from firelane._trace import python_stacks
+
     ours = {thread.native_id: thread for thread in threading.enumerate()}
-    frames = sys._current_frames()
+    stacks = python_stacks()
     states = _thread_states()
     text = []
-    for ident, frame in frames.items():
+    for ident, stack in stacks.items():
         thread = next((t for t in ours.values() if t.ident == ident), None)
         name = thread.name if thread is not None else "unknown"
         state = states.get(thread.native_id or 0, "") if thread is not None else ""
         text.append(f"thread {name} ({ident}{', ' + state if state else ''}), innermost last\n")
-        text += traceback.format_stack(frame)
+        text += _summary(stack).format()
         text.append("\n")
     native = [f"  {tid:>8}  {state}\n" for tid, state in states.items() if tid not in ours]
     if native:
@@ -49,12 +52,18 @@ def native_stacks() -> str:
 
 def place_of_thread(ident: int) -> str:
     """Where a thread is, innermost first: train.py:41 in step < train.py:90 in main."""
-    frame = sys._current_frames().get(ident)
-    places = [
-        f"{os.path.basename(entry.filename)}:{entry.lineno} in {entry.name}"
-        for entry in reversed(traceback.extract_stack(frame))
-    ]
-    return " < ".join(places[:6]) if frame is not None else "gone"
+    from firelane._trace import python_stacks
+
+    stack = python_stacks().get(ident)
+    if stack is None:
+        return "gone"
+    places = [f"{os.path.basename(code.co_filename)}:{line} in {code.co_name}" for code, line in stack]
+    return " < ".join(places[:6])
+
+
+def _summary(stack: list[tuple[types.CodeType, int]]) -> traceback.StackSummary:
+    entries = [traceback.FrameSummary(code.co_filename, line, code.co_name) for code, line in reversed(stack)]
+    return traceback.StackSummary.from_list(entries)
 
 
 def _thread_states() -> dict[int, str]:

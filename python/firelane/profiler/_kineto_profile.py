@@ -369,6 +369,7 @@ def flags_of(profiler: Any, **more: Any) -> RecordFlags:
         "cuda_sync": _asked_for(config, "enable_cuda_sync_events"),
         "overload_names": _asked_for(config, "capture_overload_names"),
         "event_metadata": _asked_for(config, "expose_kineto_event_metadata"),
+        "call_stacks": profiler.with_stack and _asked_for(config, "verbose"),
         "adjust_steps": _asked_for(config, "adjust_profiler_step"),
     }
     return RecordFlags(**{**asked_for, **more})

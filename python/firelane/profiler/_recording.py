@@ -61,6 +61,7 @@ class RecordFlags:
     memory: bool = False
     stacks: bool = False
     modules: bool = False
+    lines: bool = False
     cuda_sync: bool = False
     metrics: bool = False
     metric_names: str = ""  # by commas; empty: the default set
@@ -71,6 +72,7 @@ class RecordFlags:
     use_device: str | None = None  # "cuda" is the recorder's option cuda
     overload_names: bool = False  # in events and Chrome traces; tables can group by them anyway
     event_metadata: bool = False  # FunctionEvent.metadata_json holds the args of the Chrome trace
+    call_stacks: bool = False  # Chrome traces have each event's Python frames as one text, too
     adjust_steps: bool = False  # in Chrome traces, steps begin where the functions that called step() have returned
     front: str = "firelane.profiler"  # what the user called; advice names its options
     light: bool = False  # light steps first; begin_full() ends them
@@ -141,6 +143,7 @@ class Recording:
             memory=f.memory,
             stacks=f.stacks,
             modules=f.modules,
+            lines=f.lines,
             flops=f.flops,
             cuda=f.use_device == "cuda",
             cuda_sync=f.cuda_sync,
@@ -163,6 +166,8 @@ class Recording:
         self._surroundings = (CpuUse(), CompileCounts())
         if f.overload_names:
             recorder.add_metadata("capture_overload_names", "1")
+        if f.call_stacks:
+            recorder.add_metadata("call_stacks", "1")
         if f.adjust_steps:
             recorder.add_metadata("adjust_profiler_step", "1")
         recorder.add_metadata("first_op_id", str(Recording._ids_used))
@@ -204,6 +209,8 @@ class Recording:
         if self._sampler is not None:
             self._close_window()
             self._end_samples()
+        elif self.flags.stacks and self._running:
+            self._recorder.pause()  # what follows reads a file of each process, in Python
         if timer is not None:
             self._recorder.add_steps(timer)
         for surroundings in self._surroundings:

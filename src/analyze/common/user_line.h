@@ -6,11 +6,25 @@
 
 namespace firelane::analyze {
 
+// Whether the file lies in torch: found through sys.path, installed, or in a checkout of it.
+inline bool is_of_torch(std::string_view frame) {
+  if (frame.starts_with("torch/") || frame.find("-packages/torch/") != std::string_view::npos) return true;
+  for (const std::string_view part : {"/torch/nn/", "/torch/_", "/torch/autograd/", "/torch/optim/", "/torch/utils/"}) {
+    if (frame.find(part) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+inline bool is_of_packages(std::string_view frame) {
+  return frame.find("site-packages/") != std::string_view::npos ||
+         frame.find("dist-packages/") != std::string_view::npos;
+}
+
 // Functions of libraries say less than those that call them.
 inline bool is_of_libraries(std::string_view frame) {
   if (frame.starts_with("<")) return true;  // <built-in method ...>, <string>
-  for (const std::string_view part :
-       {"torch/", "site-packages/", "lib/python", "threading.py(", "contextlib.py(", "nn.Module: ", "runpy.py("}) {
+  if (is_of_torch(frame) || is_of_packages(frame)) return true;
+  for (const std::string_view part : {"lib/python", "threading.py(", "contextlib.py(", "nn.Module: ", "runpy.py("}) {
     if (frame.find(part) != std::string_view::npos) return true;
   }
   return frame.find(".py(") == std::string_view::npos;

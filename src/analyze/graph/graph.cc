@@ -55,12 +55,13 @@ std::vector<Handoff> find_handoffs(const Model& model, const HostTime& host) {
 class Builder {
  public:
   Builder(const Model& model, const HostTime& host, const StepList& steps, const SliceCosts& costs,
-          const std::vector<double>& pace)
+          const std::vector<double>& pace, const RecorderCharges& charges)
       : model_(model),
         host_(host),
         steps_(steps),
         costs_(costs),
         pace_(pace),
+        charges_(charges),
         kinds_(model),
         classes_(model),
         device_(device_facts(model)),
@@ -82,7 +83,7 @@ class Builder {
     FL_CHECK(graph_.nodes.size() < kMostNodes, "graph: more nodes than a link can name");
     graph_.links.reserve(graph_.edges.size());
     for (const GraphEdge& edge : graph_.edges) graph_.links.emplace_back(edge);
-    charge_recording(model_, host_, {costs_, steps_, pace_}, device_.last_work_of, graph_);
+    charge_recording(model_, host_, {costs_, steps_, pace_, charges_}, device_.last_work_of, graph_);
     find_window(model_, steps_, graph_);
     return std::move(graph_);
   }
@@ -406,6 +407,7 @@ class Builder {
   const StepList& steps_;
   const SliceCosts& costs_;
   const std::vector<double>& pace_;
+  const RecorderCharges& charges_;
   CallKinds kinds_;
   DeviceClasses classes_;
   DeviceFacts device_;
@@ -434,8 +436,8 @@ std::string_view name_of(EdgeKind kind) {
 }
 
 Graph build_graph(const Model& model, const HostTime& host, const StepList& steps, const SliceCosts& costs,
-                  const std::vector<double>& pace) {
-  Graph graph = Builder(model, host, steps, costs, pace).build();
+                  const std::vector<double>& pace, const RecorderCharges& charges) {
+  Graph graph = Builder(model, host, steps, costs, pace, charges).build();
   for (NodeId node = 0; node < graph.nodes.size(); ++node) {
     int64_t latest = INT64_MIN;
     for (size_t e = graph.edges_begin(node); e < graph.edges_end(node); ++e) {

@@ -83,15 +83,17 @@ struct RecorderCharge {
   bool is_wait = false;
 };
 
+using RecorderCharges = std::vector<std::vector<RecorderCharge>>;  // by chain, in order of time
+
 struct Graph {
   std::vector<GraphNode> nodes;  // in order of recorded time; a source always stands before its target
   std::vector<GraphEdge> edges;
-  std::vector<EdgeLink> links;                       // by edge
-  std::vector<NodeId> node_of_device;                // by row of device_slices; kNoNode: not device work
-  std::vector<std::vector<NodeId>> chain_nodes;      // by chain, in order of time
-  std::vector<uint32_t> chain_of_lane;               // as HostTime has it
-  std::vector<std::vector<RecorderCharge>> charges;  // by chain, in order of time
-  NodeId window_start = kNoNode;                     // moments of the leading chain
+  std::vector<EdgeLink> links;                   // by edge
+  std::vector<NodeId> node_of_device;            // by row of device_slices; kNoNode: not device work
+  std::vector<std::vector<NodeId>> chain_nodes;  // by chain, in order of time
+  std::vector<uint32_t> chain_of_lane;           // as HostTime has it
+  RecorderCharges charges;
+  NodeId window_start = kNoNode;  // moments of the leading chain
   NodeId window_end = kNoNode;
   std::vector<std::pair<NodeId, NodeId>> step_nodes;  // begin and end of each step of the StepList
   std::vector<NodeId> tail;        // per stream, the last work launched inside of the window: it may end after it
@@ -122,9 +124,10 @@ struct SliceCosts {
   double memory = 0;  // an allocation or release
 };
 
-// `pace`: for each step, by what the host was slower in it than the costs say; empty: by nothing.
+// `pace`: for each step, by what the host was slower in it than the costs say; empty: by nothing. `charges`: in
+// addition to what slices cost.
 Graph build_graph(const Model& model, const HostTime& host, const StepList& steps, const SliceCosts& costs,
-                  const std::vector<double>& pace = {});
+                  const std::vector<double>& pace = {}, const RecorderCharges& charges = {});
 
 struct Replay {
   std::vector<int64_t> time_ns;      // by node; of the start for device work

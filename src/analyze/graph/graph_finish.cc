@@ -25,6 +25,7 @@ class Recorder {
         costs_(prices.costs),
         steps_(prices.steps),
         pace_(prices.pace),
+        given_(prices.charges),
         last_work_of_(last_work_of),
         graph_(graph) {}
 
@@ -39,6 +40,9 @@ class Recorder {
         for (Row row = model_.lanes.host_begin[l]; row < model_.lanes.host_end[l]; ++row) {
           charge_event(chain, model_.host_slices.start_ns[row], cost_of(row));
         }
+      }
+      if (chain < given_.size()) {
+        for (const RecorderCharge& given : given_[chain]) charge(chain, given.time_ns, given.ns);
       }
       for (const HostSegment& segment : host_.chains[chain].segments) {
         const auto ns = static_cast<double>(segment.end_ns - segment.start_ns);
@@ -120,6 +124,7 @@ class Recorder {
   const SliceCosts& costs_;
   const StepList& steps_;
   const std::vector<double>& pace_;
+  const RecorderCharges& given_;
   const std::vector<Row>& last_work_of_;
   Graph& graph_;
 };

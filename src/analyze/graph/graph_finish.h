@@ -12,7 +12,8 @@ namespace firelane::analyze {
 struct RecordingPrices {
   const SliceCosts& costs;
   const StepList& steps;
-  const std::vector<double>& pace;  // as build_graph has it
+  const std::vector<double>& pace;  // both as build_graph has them
+  const RecorderCharges& charges;
 };
 
 // Puts the estimated cost of recording each slice on the host edge in which the slice starts. `last_work_of`: by host

@@ -94,9 +94,10 @@ constexpr NamedClass kOpClasses[] = {
 };
 
 constexpr std::string_view kViews[] = {
-    "view",       "_unsafe_view", "reshape_as", "t",         "transpose", "permute",    "expand", "expand_as",
-    "as_strided", "slice",        "select",     "unsqueeze", "squeeze",   "detach",     "alias",  "_reshape_alias",
-    "chunk",      "split",        "unbind",     "flatten",   "numpy_T",   "is_nonzero", "empty",  "empty_like"};
+    "view",         "_unsafe_view", "reshape_as", "t",         "transpose", "permute",    "expand", "expand_as",
+    "as_strided",   "slice",        "select",     "unsqueeze", "squeeze",   "detach",     "alias",  "_reshape_alias",
+    "chunk",        "split",        "unbind",     "flatten",   "numpy_T",   "is_nonzero", "empty",  "empty_like",
+    "resolve_conj", "resolve_neg"};
 
 std::string_view bare(std::string_view name) {
   if (name.starts_with("aten::")) name.remove_prefix(6);

@@ -15,8 +15,7 @@ namespace firelane::analyze {
 namespace {
 
 Activity activity_of_python(std::string_view name) {
-  if (name.starts_with("gc: generation") || name == "Python GC" || contains(name, "built-in method gc.collect"))
-    return Activity::kGc;
+  if (name.starts_with("gc: generation") || name == "Python GC" || is_gc_call(name)) return Activity::kGc;
   if (contains(name, "torch/utils/data/dataloader.py") && contains(name, "__next__")) return Activity::kInput;
   if (contains(name, "torch/profiler/") || contains(name, "firelane/profiler/")) return Activity::kRecorder;
   return Activity::kPython;
@@ -381,6 +380,10 @@ std::vector<HostSegment> collective_segments(const Model& model, size_t leader) 
 }
 
 }  // namespace
+
+bool is_gc_call(std::string_view python_function) {
+  return contains(python_function, "built-in method gc.collect") || python_function == "<built-in function collect>";
+}
 
 std::string_view name_of(Activity activity) {
   static constexpr std::array<std::string_view, kActivityCount> kNames = {

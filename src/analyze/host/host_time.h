@@ -39,6 +39,9 @@ enum class Activity : uint8_t {
 inline constexpr size_t kActivityCount = 13;
 std::string_view name_of(Activity activity);  // "input", "python", ...
 
+// A call of gc.collect() by the program, as recorders of Python functions name it.
+bool is_gc_call(std::string_view python_function);
+
 struct HostSegment {
   int64_t start_ns = 0;
   int64_t end_ns = 0;

@@ -9,6 +9,7 @@
 #include "analyze/host/core_waits.h"
 #include "analyze/host/host_time.h"
 #include "analyze/steps/find_steps.h"
+#include "analyze/steps/true_steps.h"
 #include "model/how_to_record.h"
 
 namespace firelane::analyze {
@@ -36,12 +37,13 @@ StepTimes find_step_times(const Model& model) {
   std::vector<int64_t> on_device;
   std::vector<int64_t> recorded;
   std::vector<int64_t> light;
+  const auto own_of = [&](Row row) { return steps.duration_ns[row] - waits.lost_ns(row); };
+  for (const Row row : true_steps(steps)) {
+    undisturbed.push_back(own_of(row));
+    if (row < steps.device_ns.size() && steps.device_ns[row] != kNoNumber) on_device.push_back(steps.device_ns[row]);
+  }
   for (size_t i = 0; i < steps.size(); ++i) {
-    const bool is_true = steps.disturbance[i] == StepDisturbance::kNone;
-    const int64_t own_ns = steps.duration_ns[i] - waits.lost_ns(static_cast<Row>(i));
-    if (is_true) undisturbed.push_back(own_ns);
-    if (is_true && i < steps.device_ns.size() && steps.device_ns[i] != kNoNumber)
-      on_device.push_back(steps.device_ns[i]);
+    const int64_t own_ns = own_of(static_cast<Row>(i));
     if (steps.disturbance[i] == StepDisturbance::kRecorded) recorded.push_back(own_ns);
     if (steps.disturbance[i] == StepDisturbance::kLight) light.push_back(own_ns);
   }
@@ -133,14 +135,23 @@ std::vector<Span> find_spans(const Model& model) {
 
 // What the events show, independent of what the recording claims.
 struct Holdings {
-  bool ops, python, device_work, linked, shapes, flops, memory, op_stacks, modules, syncs, steps, occupancy, comm,
-      comm_kernels, times, data;
+  bool ops, python, device_work, linked, shapes, flops, memory, op_stacks, lines, modules, syncs, steps, occupancy,
+      comm, comm_kernels, times, data;
 };
 
-// Slices of nn.Modules, as our recorder writes them, are of the kind of Python functions.
-int64_t count_module_slices(const Model& model) {
-  const auto& modules = model.host_slices.module;
-  return std::count(modules.begin(), modules.end(), ModuleCall::kPath);
+bool has_module_slices(const Model& model) {
+  const auto& modules = model.host_slices.module.view().cells();
+  return std::find(modules.begin(), modules.end(), ModuleCall::kPath) != modules.end();
+}
+
+// Slices of nn.Modules and of garbage collections, which our recorder writes without functions, too, are of their kind.
+bool has_functions(const Model& model) {
+  const HostSlices& host = model.host_slices;
+  for (Row row = 0; row < host.size(); ++row) {
+    if (host.kind[row] != HostKind::kPython || host.module[row] == ModuleCall::kPath) continue;
+    if (!model.text(host.name[row]).starts_with("gc: generation ")) return true;
+  }
+  return false;
 }
 
 bool has_communication(const Model& model) {
@@ -153,20 +164,21 @@ bool has_communication(const Model& model) {
 }
 
 Holdings look_for(const Model& model, const EventCounts& events) {
-  const int64_t module_slices = count_module_slices(model);
+  const bool has_python = has_functions(model);
   const OpDetails& ops = model.op_details;
   const DeviceSlices& device = model.device_slices;
   const auto& occupancy = model.kernel_details.occupancy_percent;
   return {
       .ops = events.host[static_cast<size_t>(HostKind::kOp)] > 0,
-      .python = events.host[static_cast<size_t>(HostKind::kPython)] > module_slices,
+      .python = has_python,
       .device_work = std::any_of(device.kind.begin(), device.kind.end(), is_device_work),
       .linked = std::any_of(device.op.begin(), device.op.end(), [](Row row) { return row != kNoRow; }),
       .shapes = any_text(ops.input_dims),
       .flops = any_number(ops.flops) || any_number(model.kernel_details.flops),
       .memory = events.memory > 0,
-      .op_stacks = any_text(ops.stack),
-      .modules = any_text(ops.module_hierarchy) || module_slices > 0,
+      .op_stacks = any_text(ops.stack) && model.find_metadata("with_lines") == nullptr,  // lines are one or two frames
+      .lines = any_text(ops.stack) || has_python,
+      .modules = any_text(ops.module_hierarchy) || has_module_slices(model),
       .syncs = model.sync_details.size() > 0,
       .steps = model.steps.size() > 0,
       .occupancy = std::any_of(occupancy.begin(), occupancy.end(), [](float percent) { return percent >= 0; }),
@@ -240,6 +252,7 @@ constexpr QuestionOption kQuestionOptions[] = {
     {"memory over time", RecordOption::kMemory},
     {"Python functions over time", RecordOption::kStacks},
     {"call stack of each operator", RecordOption::kStacks},
+    {"line that called each operator", RecordOption::kStacks},
     {"waits of streams for each other", RecordOption::kCudaSync},
 };
 
@@ -299,6 +312,7 @@ std::vector<Answer> find_answers(const Holdings& has, Front front) {
       {"call stack of each operator", has.op_stacks || has.python, "no call stacks",
        with(RecordOption::kStacks) +
            (by_torch ? "; torch.profiler needs experimental_config=_ExperimentalConfig(verbose=True) too" : "")},
+      {"line that called each operator", has.lines, "no lines and no call stacks", with(RecordOption::kLines)},
       {"waits of streams for each other", has.syncs, "no cuda_sync events",
        by_torch ? "record with experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True)"
                 : with(RecordOption::kCudaSync)},
@@ -344,6 +358,8 @@ std::vector<RecordingOption> options_of(const Model& model, const Holdings& has)
       {"with_flops", switch_state(model, "with_flops", has.flops)},
       {"with_modules", switch_state(model, "with_modules", has.modules)},
   };
+  if (model.info.origin == Origin::kFirelane)
+    options.push_back({"with_lines", switch_state(model, "with_lines", has.lines && !has.python)});
   if (is_cuda) {
     options.push_back({"enable_cuda_sync_events", switch_state(model, "enable_cuda_sync_events", has.syncs)});
   }

@@ -182,7 +182,8 @@ bool Rounds::is_loop(std::span<const Token> tokens, const Repeat& repeat) const 
     all_in_place &= model_.text(token.name).ends_with('_');
   }
   if (autograd) return true;  // of() keeps those that belong to a loop
-  if (data_of(tokens, repeat) == RoundData::kLayers) return false;
+  const RoundData data = data_of(tokens, repeat);
+  if (data == RoundData::kLayers) return false;
   const uint16_t all = first & second;
   if (only_copies || (in_step && in_place)) return false;
   if (goes_back(tokens, repeat)) return takes_one_sample(tokens, repeat);
@@ -195,6 +196,8 @@ bool Rounds::is_loop(std::span<const Token> tokens, const Repeat& repeat) const 
   // Attention over one piece after another: heads, windows. A layer has weights.
   if ((first & kLayer) != 0 && (first & kHasWeights) == 0 && (all & kPicks) != 0) return true;
   if ((first & kLayer) != 0) {
+    // A layer that is applied with one piece of its weights after another.
+    if (data == RoundData::kSame) return true;
     const bool is_request = (all & kCopies) != 0 && (all & kReads) != 0;
     const bool is_pass = (all & kEmbeds) != 0 && ((all & kSamples) == 0 || (all & kMoves) != 0);
     return is_request || (is_pass && !grows(tokens, repeat)) || has_shared_weights(repeat);
@@ -202,7 +205,39 @@ bool Rounds::is_loop(std::span<const Token> tokens, const Repeat& repeat) const 
   if (period > kLongestPlainBody && (all & kMatmul) != 0 && !reads_or_copies) return has_shared_weights(repeat);
   if ((all & (kPicks | kReads | kAsks)) != 0 || is_over_pieces(tokens, repeat)) return true;
   if ((all & kCopies) != 0 && (all & kMatmul) != 0) return has_shared_weights(repeat);  // or casts of a layer
+  constexpr uint16_t kOfLayers = kMatmul | kHasWeights | kEmbeds;
+  if (data == RoundData::kItems && !in_step && (first & kOfLayers) == 0 && !in_loader(tokens[repeat.first()].row) &&
+      is_for_lists(tokens, repeat)) {
+    return true;
+  }
   return (function_of(tokens, repeat) != kNoRow && (all & kMatmul) == 0) || has_shared_weights(repeat);
+}
+
+// Whether a round is what torch._foreach_* does for a list: operators element by element, norms and sums, random
+// numbers; and not copies alone, which other findings know better.
+bool Rounds::is_for_lists(std::span<const Token> tokens, const Repeat& repeat) const {
+  static constexpr std::array<std::string_view, 13> kOthers = {"aten::norm",       "aten::linalg_vector_norm",
+                                                               "aten::sign",       "aten::isfinite",
+                                                               "aten::isnan",      "aten::isinf",
+                                                               "aten::all",        "aten::any",
+                                                               "aten::nan_to_num", "aten::floor",
+                                                               "aten::round",      "aten::std",
+                                                               "aten::var"};
+  static constexpr std::array<std::string_view, 4> kRandom = {"rand", "normal_", "uniform_", "bernoulli"};
+  bool computes = false;
+  for (size_t i = repeat.first(); i < repeat.starts[1]; ++i) {
+    const std::string_view name = model_.text(tokens[i].name);
+    if ((tokens[i].traits & kCopies) != 0 || name == "aten::clone" || name == "aten::detach" ||
+        name.starts_with("aten::empty") || name.starts_with("aten::zeros") || name.starts_with("aten::ones")) {
+      continue;
+    }
+    const KernelClass op = op_class(name);
+    const bool is_random = std::any_of(kRandom.begin(), kRandom.end(), [&](auto each) { return contains(name, each); });
+    if (op != KernelClass::kPointwise && op != KernelClass::kReduction && !is_random && !is_one_of(name, kOthers))
+      return false;
+    computes = true;
+  }
+  return computes;
 }
 
 // Whether a tensor is gone through (for piece in tensor): it was taken apart right before the first round, or before
@@ -278,13 +313,15 @@ RoundData Rounds::data_of(std::span<const Token> tokens, const Repeat& repeat) c
   return data_.of(starts, tokens[repeat.end() - 1].row);
 }
 
-bool Rounds::in_optimizer(Row row) const {
+bool Rounds::lies_in(Row row, std::string_view range) const {
   const HostSlices& host = model_.host_slices;
   for (Row outer = host.parent[row]; outer != kNoRow; outer = host.parent[outer]) {
-    if (model_.text(host.name[outer]).starts_with("Optimizer.")) return true;
+    if (model_.text(host.name[outer]).starts_with(range)) return true;
   }
   return false;
 }
+bool Rounds::in_optimizer(Row row) const { return lies_in(row, "Optimizer."); }
+bool Rounds::in_loader(Row row) const { return lies_in(row, "enumerate(Data"); }
 
 Row Rounds::function_of(std::span<const Token> tokens, const Repeat& repeat) const {
   const auto function = [&](size_t at) {

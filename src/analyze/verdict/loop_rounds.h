@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "analyze/verdict/repeats.h"
@@ -64,10 +65,13 @@ class Rounds {
   bool finds_nonzero(Row op) const;
   bool has_shared_weights(const Repeat& repeat) const;
   bool is_over_pieces(std::span<const Token> tokens, const Repeat& repeat) const;
+  bool is_for_lists(std::span<const Token> tokens, const Repeat& repeat) const;
   bool takes_one_sample(std::span<const Token> tokens, const Repeat& repeat) const;
   bool same_shapes(std::span<const Token> tokens, const Repeat& repeat) const;
   bool grows(std::span<const Token> tokens, const Repeat& repeat) const;
+  bool lies_in(Row row, std::string_view range) const;
   bool in_optimizer(Row row) const;
+  bool in_loader(Row row) const;
 
   const Model& model_;
   RoundsData data_;

@@ -215,7 +215,10 @@ class LoopFinder {
     loop.passes = !loop.backward && rounds_.goes_back(tokens, repeat);
     loop.python = rounds_.function_of(tokens, repeat);
     if (!loop.backward) loop.gathering_start_ns = gathering_start_ns(first.row, loop.rounds);
-    loop.chained = !loop.backward && rounds_.data_of(tokens, repeat) == RoundData::kChained;
+    const RoundData data = loop.backward ? RoundData::kUnknown : rounds_.data_of(tokens, repeat);
+    loop.chained = data == RoundData::kChained;
+    loop.items = data == RoundData::kItems;
+    loop.same = data == RoundData::kSame;
     return loop;
   }
 

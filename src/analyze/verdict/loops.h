@@ -10,6 +10,9 @@
 // Where a recording follows tensors (ops/tensor_flow.h), what rounds need of each other is known: rounds that go on
 // with what the one before made, each with weights of its own, are layers.
 //
+// Rounds that each work on tensors of their own from before the loop, without weights among them, go through a list: of
+// parameters, gradients, state.
+//
 // Rounds may differ (repeats.h): an image that is mirrored, another that is not. Then each must pick its piece or ask
 // for a number, and none has weights.
 #pragma once
@@ -38,6 +41,8 @@ struct Loop {
   bool backward = false;                   // of the backward pass of a loop in the same step
   bool passes = false;                     // each round goes forward and backward
   bool chained = false;                    // known: each round needs what the one before it made
+  bool items = false;                      // known: each round has tensors of its own, from before the loop: a list
+  bool same = false;                       // known: each round works on the same tensors, or on pieces of them
   Row python = kNoRow;                     // the function in which it runs, when recorded
 };
 

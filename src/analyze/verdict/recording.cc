@@ -7,9 +7,11 @@
 
 #include "analyze/common/median.h"
 #include "analyze/steps/step_spans.h"
+#include "analyze/steps/true_steps.h"
 #include "analyze/trace/info.h"
 #include "analyze/verdict/bound.h"
 #include "analyze/verdict/torch_costs.h"
+#include "analyze/verdict/torch_stretches.h"
 
 namespace firelane::analyze {
 
@@ -24,6 +26,15 @@ constexpr double kOurCall = 300;
 // (docs/accuracy.md).
 constexpr double kEstimateOff = 0.3;
 constexpr double kEstimateOffOnCpu = 0.4;
+// Of a step on a CPU that several steps tell (torch_stretches.h): by how much the profiler's part is off, and the step
+// itself. It is shorter more often than longer: with the profiler's buffers on the heap, malloc gives memory back that
+// the program keeps without them, and its operators have to wait for new pages (a gelu of 256 KiB takes 58 us for 19).
+struct StepOff {
+  double removed;
+  double step;
+};
+constexpr StepOff kShorter = {.removed = 0.5, .step = 0.15};
+constexpr StepOff kLonger = {.removed = 0.3, .step = 0.1};
 // From run to run: kernels by a few percent, hosts by more. Of steps that were timed without recording, minutes apart
 // in one process, a fifth differs by more than 0.1 where the host decides, on CPUs and with GPUs (docs/accuracy.md).
 constexpr double kDeviceNoise = 0.03;
@@ -68,10 +79,9 @@ int64_t host_ahead_ns(const TimedSteps& timed) {
   constexpr size_t kLeastSteps = 3;
   std::vector<int64_t> on_host;
   std::vector<int64_t> on_device;
-  for (size_t i = 0; i < timed.size(); ++i) {
-    if (timed.disturbance[i] != StepDisturbance::kNone) continue;
-    on_host.push_back(timed.duration_ns[i]);
-    if (i < timed.device_ns.size() && timed.device_ns[i] != kNoNumber) on_device.push_back(timed.device_ns[i]);
+  for (const Row row : true_steps(timed)) {
+    on_host.push_back(timed.duration_ns[row]);
+    if (row < timed.device_ns.size() && timed.device_ns[row] != kNoNumber) on_device.push_back(timed.device_ns[row]);
   }
   if (on_device.size() < kLeastSteps) return kNoNumber;
   const auto device_ns = static_cast<double>(median(std::move(on_device)));
@@ -124,9 +134,7 @@ struct Chance {
 // Waits for a core count: the machine is as it is.
 Chance chance_of(const TimedSteps& timed, int64_t baseline_ns, const StepList& steps) {
   std::vector<int64_t> others;
-  for (size_t i = 0; i < timed.size(); ++i) {
-    if (timed.disturbance[i] == StepDisturbance::kNone) others.push_back(timed.duration_ns[i]);
-  }
+  for (const Row row : true_steps(timed)) others.push_back(timed.duration_ns[row]);
   // A host that runs ahead of the device varies as it pleases: that says nothing about steps of the device.
   if (median(others) < baseline_ns) return {};
   std::vector<int64_t> recorded;
@@ -193,8 +201,19 @@ std::string_view name_of(CostSource source) {
 
 RecordingCosts recording_costs(const Model& model, const HostTime& host, const StepList& steps) {
   if (model.info.recorder.costs.empty()) {
-    TorchCosts torch = torch_costs(model, host, steps);
     const double off = has_calls(model) ? kEstimateOff : kEstimateOffOnCpu;
+    if (!has_calls(model) && is_by_torch(model)) {
+      TorchStretches torch = torch_stretches(model, host, steps);
+      const bool is_known = torch.step_ns != kNoNumber && steps.source != StepSource::kWholeTrace;
+      if (!torch.charges.empty()) {
+        return {.charges = std::move(torch.charges),
+                .step_ns = is_known ? torch.step_ns : kNoNumber,
+                .removed_ns = torch.removed_ns,
+                .low = 1 - off,
+                .high = 1 + off};
+      }
+    }
+    TorchCosts torch = torch_costs(model, host, steps);
     return {.costs = torch.costs, .pace = std::move(torch.pace), .low = 1 - off, .high = 1 + off};
   }
   RecordingCosts result{.source = CostSource::kMeasured, .low = kMeasuredLow, .high = kMeasuredHigh};
@@ -247,6 +266,23 @@ std::pair<RecordingUndone, Replay> undo_recording(const Model& model, const Grap
     out.usual_ns = out.baseline_ns;
     out.low_ns = out.baseline_ns - chance.baseline_ns;
     out.high_ns = out.baseline_ns + chance.baseline_ns;
+  } else if (costs.step_ns != kNoNumber) {
+    const auto off_ns = [&](const StepOff& off) {
+      return both_ns(std::llround(off.removed * static_cast<double>(costs.removed_ns)),
+                     off.step * static_cast<double>(costs.step_ns));
+    };
+    out.usual_ns = costs.step_ns;
+    out.low_ns = out.usual_ns - off_ns(kShorter);
+    out.high_ns = out.usual_ns + off_ns(kLonger);
+    const auto factor_of = [&](int64_t usual_ns) {
+      return fit(usual_ns, kMaxFactor, [&](double factor) { return usual_of(replay(graph, {}, out.at(factor))); });
+    };
+    at_ends(replay(graph, {}, out.at(factor_of(out.high_ns))));
+    out.most = factor_of(out.low_ns);
+    at_ends(replay(graph, {}, out.at(out.most)));
+    out.factor = factor_of(out.usual_ns);
+    played = replay(graph, {}, out.at(out.factor));
+    undone_ns = usual_of(played);
   } else {
     struct Steps {
       int64_t mean_ns;

@@ -7,7 +7,8 @@
 // Our own traces carry the cost of each kind of event as measured in the program, and the true
 // steps: then the costs are fitted so that the replay gives the true step, unless recorded and other steps differ by no
 // more than steps differ among themselves: the measured costs are the better answer then. For other traces the costs
-// are estimates (docs/analyses.md says from what), with a range.
+// are estimates (docs/analyses.md says from what), with a range. Where several steps of a program on a CPU tell how
+// long one takes (torch_stretches.h), the costs are fitted to that.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +30,12 @@ std::string_view name_of(CostSource source);
 
 struct RecordingCosts {
   SliceCosts costs;
-  std::vector<double> pace;  // as build_graph takes it
+  std::vector<double> pace;  // both as build_graph takes them
+  RecorderCharges charges;
+  int64_t step_ns = kNoNumber;  // without recording, where the trace tells; and what recording took of it
+  int64_t removed_ns = 0;
   CostSource source = CostSource::kEstimated;
-  double low = 0;   // the truth lies between costs times this ...
+  double low = 0;   // unless step_ns is known, the truth lies between costs times this ...
   double high = 0;  // ... and this
 };
 

@@ -19,9 +19,11 @@ RoundsData::Round RoundsData::look_at(Row first, Row end, int64_t loop_start_ns)
     if (host.kind[row] != HostKind::kOp || host.start_ns[row] < until) continue;
     until = host.end_ns(row);
     bool goes_on = false;
+    bool takes_old = false;
     for (const TensorFlow::Input& input : flow_.inputs_of(row)) {
       if (input.made_ns == kNoNumber || input.made_ns < loop_start_ns) {
         round.old.push_back(input.storage);
+        takes_old = true;
       } else if (input.made_ns < round_start_ns) {
         goes_on = true;
       } else {
@@ -31,7 +33,10 @@ RoundsData::Round RoundsData::look_at(Row first, Row end, int64_t loop_start_ns)
       }
     }
     round.ns += host.duration_ns[row];
+    round.begins_alone = round.begins_alone && !(takes_old && goes_on);
+    round.ends_chained = goes_on;
     if (!goes_on) continue;
+    ++round.chained;
     round.chained_ns += host.duration_ns[row];
     chained.push_back({host.start_ns[row], host.end_ns(row)});
   }
@@ -47,6 +52,9 @@ RoundData RoundsData::of(const std::vector<Row>& starts, Row last) const {
   int64_t ns = 0;
   int64_t chained_ns = 0;
   bool own_weights = true;
+  bool own_items = true;
+  bool only_sums = true;
+  bool same_items = true;
   Round before = look_at(starts[0], starts[1], loop_start_ns);
   for (size_t i = 1; i < std::min(kLookedAt, starts.size()); ++i) {
     Round round = look_at(starts[i], i + 1 < starts.size() ? starts[i + 1] : last + 1, loop_start_ns);
@@ -55,9 +63,14 @@ RoundData RoundsData::of(const std::vector<Row>& starts, Row last) const {
     std::vector<uint64_t> shared;
     std::set_intersection(before.old.begin(), before.old.end(), round.old.begin(), round.old.end(),
                           std::back_inserter(shared));
+    own_items = own_items && shared.size() < round.old.size() && round.begins_alone;
+    same_items = same_items && round.chained == 0 && !round.old.empty() && round.old == before.old;
+    only_sums = only_sums && (round.chained == 0 || (round.chained == 1 && round.ends_chained));
     own_weights = own_weights && !round.old.empty() && 2 * shared.size() < round.old.size();
     before = std::move(round);
   }
+  if (same_items) return RoundData::kSame;
+  if (own_items && (only_sums || 2 * chained_ns < ns)) return RoundData::kItems;
   if (2 * chained_ns < ns) return RoundData::kApart;
   return own_weights ? RoundData::kLayers : RoundData::kChained;
 }

@@ -14,6 +14,9 @@ enum class RoundData : uint8_t {
   kApart,    // most of a round works on what was there before the loop, or was made in the round
   kChained,  // most of it goes on with what the round before made: a recurrence
   kLayers,   // the same, and most tensors from before the loop are of one round only: its weights
+  kItems,    // each round works on tensors of its own from before the loop, such as one parameter after another, and
+             // goes on with nothing but a sum of the rounds before
+  kSame,  // all rounds work on the same tensors from before the loop, or pieces of them, and on nothing of each other
 };
 
 class RoundsData {
@@ -27,6 +30,9 @@ class RoundsData {
   struct Round {
     int64_t ns = 0;
     int64_t chained_ns = 0;
+    int64_t chained = 0;        // ops that go on with what the rounds before made
+    bool ends_chained = false;  // the last op is one
+    bool begins_alone = true;   // the ops that take tensors from before the loop take none of the rounds before
     std::vector<uint64_t> old;  // storages from before the loop, sorted
   };
   Round look_at(Row first, Row end, int64_t loop_start_ns) const;

@@ -64,6 +64,7 @@ class Numbering {
       const int64_t start_ns = host_.start_ns[op];
       while (step < steps_.steps.size() && start_ns >= steps_.steps[step].end_ns) {
         ++step;
+        before_ = std::move(now_);
         now_.clear();
       }
       see_memory_until(start_ns);
@@ -72,10 +73,10 @@ class Numbering {
       look_at(op, judged);
     }
     see_memory_until(INT64_MAX);
-    for (const Candidate& each : candidates_) {
+    for (Candidate& each : candidates_) {
       const bool is_written =
           std::any_of(each.made.begin(), each.made.end(), [&](size_t block) { return blocks_[block].written; });
-      if (!is_written) out.in_step.push_back({each.op, each.first});
+      (is_written ? out.written : each.in_step ? out.in_step : out.every_step).push_back(std::move(each.same));
     }
     return out;
   }
@@ -89,15 +90,16 @@ class Numbering {
   // Memory from an allocation until it is given back; or from before the recording.
   struct Block {
     uint64_t value = 0;
-    int64_t bytes = 0;  // 0: not known
+    int64_t bytes = 0;  // 0: from before the recording
+    Row maker = kNoRow;
     uint64_t last_view = 0;
     uint64_t views = 0;    // tensors seen since that was made
     bool written = false;  // after it was made
     std::vector<ViewMade> made;
   };
   struct Candidate {
-    Row op = kNoRow;
-    Row first = kNoRow;
+    SameValue same;
+    bool in_step = true;
     std::vector<size_t> made;
   };
   // What a tensor shows of its memory.
@@ -156,6 +158,7 @@ class Numbering {
       if (maker == makers_.end() || memory.time_ns[event_] >= host_.end_ns(maker->second.op)) continue;
       Maker& open = maker->second;
       blocks_[block].value = mix_hash(open.value, ++open.made);
+      blocks_[block].maker = open.op;
       if (open.candidate != SIZE_MAX) candidates_[open.candidate].made.push_back(block);
     }
   }
@@ -200,9 +203,10 @@ class Numbering {
                                       [&](const ViewMade& made) {
                                         return made.from != input.tensor && made.elements >= extent.elements;
                                       });
-    constexpr int64_t kRounding = 512;  // of the caching allocator
+    // The caching allocator rounds up; a CPU's does not, and a number of a short vector fills no 512 bytes.
+    const int64_t rounding = input.on_cpu ? 1 : 512;
     const int64_t bytes = extent.bytes;
-    const bool fills = of.bytes > 0 && bytes > 0 && bytes <= of.bytes && of.bytes - bytes < kRounding;
+    const bool fills = of.bytes > 0 && bytes > 0 && bytes <= of.bytes && of.bytes - bytes < rounding;
     if (!is_same) {
       view = {.block = block,
               .key = fills ? extent.shape : mix_hash(mix_hash(extent.shape, of.last_view), ++of.views),
@@ -266,12 +270,26 @@ class Numbering {
                         phase != Phase::kData && phase != Phase::kTransfer;
     if (counts) {
       const auto [found, is_first] = now_.try_emplace(value, op);
-      if (judged && !is_first) {
+      const auto last_step = is_first ? before_.find(value) : before_.end();
+      if (judged && (!is_first || last_step != before_.end())) {
         maker.candidate = candidates_.size();
-        candidates_.push_back({.op = op, .first = found->second, .made = {}});
+        candidates_.push_back({.same = {.op = op, .first = is_first ? last_step->second : found->second},
+                               .in_step = !is_first,
+                               .made = {}});
+        see_sources(inputs, candidates_.back().same);
       }
     }
     makers_[host_.lane[op]] = maker;
+  }
+
+  void see_sources(const std::vector<StorageInput>& inputs, SameValue& same) const {
+    for (const StorageInput& input : inputs) {
+      const auto found = block_at_.find(input.storage);
+      if (found == block_at_.end()) continue;  // a number
+      const Block& block = blocks_[found->second];
+      if (block.maker != kNoRow) same.makers.push_back(block.maker);
+      if (block.bytes == 0) same.from_before.push_back(input.place);
+    }
   }
 
   struct Maker {
@@ -293,6 +311,7 @@ class Numbering {
   std::unordered_map<LaneId, Maker> makers_;          // the last op of each lane
   std::unordered_map<LaneId, uint64_t> last_values_;  // what it computed
   std::unordered_map<uint64_t, Row> now_;             // first calls of this step, by value
+  std::unordered_map<uint64_t, Row> before_;          // and of the step before
   std::vector<Candidate> candidates_;
   uint64_t fresh_ = 0;
   size_t event_ = 0;

@@ -8,10 +8,11 @@
 // that Python multiplies with have no value in a trace: they count as the same where the operator before them computed
 // the same as well.
 //
-// Not seen: writes from outside of operators (NumPy on the same memory). From step to step nothing is compared: a
-// benchmark that trains on one batch for ever repeats all that does not learn.
+// Not seen: writes from outside of operators (NumPy on the same memory). A benchmark that trains on one batch for ever
+// repeats from step to step all that does not learn: who asks for `every_step` has to tell that apart.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -24,11 +25,17 @@ namespace firelane::analyze {
 struct SameValue {
   Row op = kNoRow;     // outermost
   Row first = kNoRow;  // the call that computed it first
+  // What it takes: results of these operators, and at these of its inputs tensors from before the recording.
+  std::vector<Row> makers;
+  std::vector<size_t> from_before;
 };
 
 struct SameValues {
   bool is_known = false;           // the recording follows tensors, and shows all that writes them
   std::vector<SameValue> in_step;  // computed before in the same step, in order of time
+  // Computed in the step before as well, and for the first time in this one: from values that no step changes.
+  std::vector<SameValue> every_step;
+  std::vector<SameValue> written;  // would be among these, but what they made is written later
 };
 
 // Of outermost operators in the judged steps that are no part of a backward pass or an update. What is written later

@@ -13,6 +13,7 @@
 #include "analyze/host/core_waits.h"
 #include "analyze/host/dispatch.h"
 #include "analyze/steps/growth.h"
+#include "analyze/steps/true_steps.h"
 #include "base/parallel.h"
 
 namespace firelane::analyze {
@@ -86,18 +87,21 @@ constexpr size_t kLeastTimed = 5;
 SlowSteps find_slow_steps(const Model& model) {
   const TimedSteps& steps = model.timed_steps;
   const CoreWaits waits(model);
-  const auto own_ns = [&](size_t row) { return steps.duration_ns[row] - waits.lost_ns(static_cast<Row>(row)); };
+  const auto own_ns = [&](Row row) { return steps.duration_ns[row] - waits.lost_ns(row); };
   SlowSteps out;
-  std::vector<size_t> rows;
+  std::vector<Row> rows;
   std::vector<int64_t> lengths;
   std::vector<int64_t> on_device;
   int64_t sum_ns = 0;
-  for (size_t i = kWarmUp; i < steps.size(); ++i) {
-    if (steps.disturbance[i] != StepDisturbance::kNone) continue;
-    rows.push_back(i);
-    lengths.push_back(own_ns(i));
-    sum_ns += own_ns(i);
-    if (i < steps.device_ns.size() && steps.device_ns[i] != kNoNumber) on_device.push_back(steps.device_ns[i]);
+  const auto is_true = [](StepDisturbance disturbance) { return disturbance == StepDisturbance::kNone; };
+  auto warm_up = std::count_if(steps.disturbance.begin(), steps.disturbance.end(), is_true);
+  for (const Row row : true_steps(steps)) {
+    --warm_up;
+    if (row < kWarmUp) continue;
+    rows.push_back(row);
+    lengths.push_back(own_ns(row));
+    sum_ns += own_ns(row);
+    if (row < steps.device_ns.size() && steps.device_ns[row] != kNoNumber) on_device.push_back(steps.device_ns[row]);
   }
   if (rows.size() < kLeastTimed) return out;
   // A host that runs ahead of the device waits for it now and then: no step is slow that makes up for quick ones.
@@ -108,14 +112,14 @@ SlowSteps find_slow_steps(const Model& model) {
                                           usual + 5 * median(std::move(distances)));
   std::vector<int64_t> slow;
   int64_t excess_ns = 0;
-  for (const size_t row : rows) {
+  for (const Row row : rows) {
     if (own_ns(row) <= limit) continue;
     slow.push_back(own_ns(row));
     excess_ns += own_ns(row) - usual;
     out.numbers.push_back(steps.number[row]);
   }
   // Steps while recording count in how many there are: those that are slow are the recorder's doing.
-  out.timed = static_cast<int64_t>(steps.size() - kWarmUp);
+  out.timed = static_cast<int64_t>(steps.size()) - std::max<int64_t>(warm_up, kWarmUp);
   out.usual_ns = usual;
   out.usual_slow_ns = slow.empty() ? 0 : median(slow);
   const bool makes_up = sum_ns - static_cast<int64_t>(rows.size()) * usual < excess_ns / 2;
@@ -157,7 +161,7 @@ Study study(const StudiedTrace& trace) {
       },
       [&] {
         costs = recording_costs(model, *s.host, s.steps);
-        s.graph = build_graph(model, *s.host, s.steps, costs.costs, costs.pace);
+        s.graph = build_graph(model, *s.host, s.steps, costs.costs, costs.pace, costs.charges);
         s.recorded = replay(s.graph, {}, {.recording_removed = 0});
       });
   s.host_unknown = s.has_device_work && model.op_details.size() == 0 && model.call_details.size() == 0;

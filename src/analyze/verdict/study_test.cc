@@ -122,5 +122,26 @@ TEST(Study, a_larger_matrix_moves_the_limit_from_overhead_to_computing) {
   EXPECT_EQ(judged("mm8192.json.gz"), "compute");
 }
 
+// The steps before the recorded ones, `before_us` each, and six after, the last two of which take `last_us`.
+SlowSteps slow_of(double before_us, double last_us) {
+  TraceBuilder builder;
+  double at = 0;
+  const auto step = [&](int64_t number, double us, StepDisturbance disturbance) {
+    builder.timed_step(number, {.start_us = at, .end_us = at + us, .disturbance = disturbance});
+    at += us;
+  };
+  for (int64_t number = 0; number < 5; ++number) step(number, before_us, StepDisturbance::kNone);
+  step(5, 8'000, StepDisturbance::kRecorded);
+  for (int64_t number = 6; number < 12; ++number) step(number, number < 10 ? 5'000 : last_us, StepDisturbance::kNone);
+  return find_slow_steps(builder.build());
+}
+
+// Three steps of a program's warm-up, six times as long as all later ones, were told as slow steps.
+TEST(SlowSteps, warm_up_before_the_recording_is_none_and_slow_steps_after_it_are) {
+  EXPECT_TRUE(slow_of(30'000, 5'000).numbers.empty());
+  EXPECT_EQ(slow_of(5'000, 30'000).numbers, (std::vector<int64_t>{10, 11}));
+  EXPECT_EQ(slow_of(30'000, 30'000).usual_ns, 30'000'000);  // as long before as the slowest after: no warm-up
+}
+
 }  // namespace
 }  // namespace firelane::analyze

@@ -25,25 +25,19 @@ struct Expected {
 struct Costs {
   SliceCosts of_event;  // units of host time
   double shapes;        // of an operator, in addition
-  double quantile;      // of the stretches, that is taken as the unit
   double usual_ns;      // the unit, if the trace has too little to tell or torch did not write it
-  double least_ns;
-  double most_ns;
 };
 constexpr Costs kWithDevice = {
     .of_event = {.op = 1.05, .python = 0.3, .annotation = 1.05, .launch = 0.75, .call = 0.28, .memory = 0.1},
     .shapes = 0.46,
-    .quantile = 0.4,
-    .usual_ns = 3'500,
-    .least_ns = 500,
-    .most_ns = 9'000};
+    .usual_ns = 3'500};
 constexpr Costs kWithoutDevice = {
     .of_event = {.op = 1.12, .python = 0.43, .annotation = 1.12, .launch = 0, .call = 0, .memory = 0},
     .shapes = 0.58,
-    .quantile = 0.25,
-    .usual_ns = 350,
-    .least_ns = 300,
-    .most_ns = 4'000};
+    .usual_ns = 350};
+constexpr double kQuantile = 0.4;  // of the stretches, that is taken as the unit
+constexpr double kLeastNs = 500;   // the unit
+constexpr double kMostNs = 9'000;
 constexpr size_t kEnoughStretches = 20;
 constexpr size_t kEnoughOfStep = 40;
 
@@ -152,18 +146,21 @@ bool has_shapes(const Model& model) {
   return std::any_of(dims.begin(), dims.end(), [](StringId id) { return id != kNoString; });
 }
 
+bool is_by_torch(const Model& model) {
+  return model.find_metadata("schemaVersion") != nullptr && records_as_torch(model.info.origin);
+}
+
 TorchCosts torch_costs(const Model& model, const HostTime& host, const StepList& steps) {
   const auto& kinds = model.host_slices.kind;
-  const Costs& costs = std::any_of(kinds.begin(), kinds.end(), is_call) ? kWithDevice : kWithoutDevice;
+  const bool has_calls = std::any_of(kinds.begin(), kinds.end(), is_call);
+  const Costs& costs = has_calls ? kWithDevice : kWithoutDevice;
   const bool shapes = has_shapes(model);
-  // Converted traces of other tools have the key, too.
-  const bool by_torch = model.find_metadata("schemaVersion") != nullptr && records_as_torch(model.info.origin);
   double unit_ns = costs.usual_ns;
   TorchCosts out;
-  if (by_torch && !host.chains.empty()) {
+  if (has_calls && is_by_torch(model) && !host.chains.empty()) {
     const HostUnit host_unit(model, host.chains[0], steps.window, shapes);
     const auto unit_in = [&](const Interval& part, size_t enough, double otherwise) {
-      return std::clamp(host_unit.at(part, costs.quantile, enough, otherwise), costs.least_ns, costs.most_ns);
+      return std::clamp(host_unit.at(part, kQuantile, enough, otherwise), kLeastNs, kMostNs);
     };
     unit_ns = unit_in(steps.window, kEnoughStretches, costs.usual_ns);
     for (const FoundStep& step : steps.steps) {

@@ -7,7 +7,9 @@
 // them out. The first recorded steps can be slower than the others, as torch.profiler touches its buffers for the first
 // time: each step has its own pace where it holds enough.
 //
-// Fitted by bench/diagnose (library.md): programs of its tuning half, recorded and timed without a profiler.
+// Fitted by bench/diagnose (library.md): programs of its tuning half, recorded and timed without a profiler. Without a
+// device, where nothing but the host takes time, torch_stretches.h knows better: these costs are then for traces of
+// others, and for those too short to tell.
 #pragma once
 
 #include <vector>
@@ -21,6 +23,9 @@ namespace firelane::analyze {
 
 // Whether operators were recorded with the shapes of their inputs.
 bool has_shapes(const Model& model);
+
+// Whether torch.profiler itself wrote the trace: converted traces of other tools have its keys, too.
+bool is_by_torch(const Model& model);
 
 struct TorchCosts {
   SliceCosts costs;

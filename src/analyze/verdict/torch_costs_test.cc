@@ -52,12 +52,14 @@ TEST(TorchCosts, a_converted_trace_of_another_recorder_says_nothing_of_the_host)
   EXPECT_NEAR(removed(32), removed(16), 0.01 * removed(16));
 }
 
-// tests/data/library/torch: programs of the library's tuning half under torch.profiler. The recorded step is 1.3 to 2.2
-// times the one that was timed without a profiler.
+// tests/data/library/torch: programs of the library's tuning half, and two of its merged set on a faster host, under
+// torch.profiler. The recorded step is 1.3 to 2.2 times the one that was timed without a profiler, but for that of a
+// program that sorts for most of its step.
 struct Recorded {
   const char* name;
   const char* trace;
   double true_ms;
+  double recorded_least = 1.3;
 };
 
 class TorchTraces : public testing::TestWithParam<Recorded> {};
@@ -67,7 +69,7 @@ TEST_P(TorchTraces, come_within_ten_percent_of_the_step_without_a_profiler) {
       importer::load_trace(FIRELANE_TEST_DATA "/library/torch/" + std::string(GetParam().trace) + ".json.gz");
   ASSERT_TRUE(model.ok()) << model.error().message;
   const Study s = study(model.value());
-  EXPECT_GT(static_cast<double>(s.usual_recorded_ns) / 1e6, 1.3 * GetParam().true_ms);
+  EXPECT_GT(static_cast<double>(s.usual_recorded_ns) / 1e6, GetParam().recorded_least * GetParam().true_ms);
   EXPECT_NEAR(static_cast<double>(s.usual_step_ns) / 1e6, GetParam().true_ms, 0.1 * GetParam().true_ms);
 }
 
@@ -78,7 +80,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Recorded{"device_as_busy_as_the_host", "h200.segmentation-metrics.fixed.memory", 3.873},
                     Recorded{"stacks", "h200.speech-loop-over-time.fixed.stacks", 7.070},
                     Recorded{"a_faster_host", "h200_fast_host.evaluation-with-gradients.faulty.memory", 5.458},
-                    Recorded{"without_a_device", "cpu.speech-loop-over-time.fixed.memory", 1.796}),
+                    Recorded{"without_a_device", "cpu.speech-loop-over-time.fixed.memory", 1.796},
+                    Recorded{"without_a_device_many_operators", "cpu_fast_host.resampled-phase-by-phase.faulty.memory",
+                             5.944},
+                    Recorded{"without_a_device_long_operators",
+                             "cpu_fast_host.quantiles-sorted-one-by-one.faulty.memory", 8.914, 1.05}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "base/clock.h"
+#include "record/python/call_lines.h"
 #include "record/python/module_hook.h"
 #include "record/python/owned.h"
 #include "record/python/tracer.h"
@@ -58,9 +59,15 @@ PythonRecorder::PythonRecorder(const record::RecordOptions& options) : options_(
   const std::string torch_version = running_torch_version();
   wanted.torch_version = torch_version;
   if (options.stacks) wanted.python_cost = python_hooks::measure_python_cost;
+  if (options.lines && !options.stacks) {  // stacks say more
+    wanted.call_lines = python_hooks::call_lines();
+    wanted.line_cost = python_hooks::measure_line_cost;
+  }
   TextInside error;
   recording_.reset(firelane_recorder_library()->start(wanted, error));
   if (recording_ == nullptr) throw std::runtime_error(error.value);
+  if (options.lines && !options.stacks && wanted.call_lines.find == nullptr)
+    recording_->add_loss("lines: where this version of Python keeps its frames is not known", 0);
   start_unix_ns_ = read_clock_pair().unix_ns;
   light_ = options.start_light;
   if (light_) {
@@ -72,8 +79,12 @@ PythonRecorder::PythonRecorder(const record::RecordOptions& options) : options_(
 
 void PythonRecorder::hook_python() noexcept {
   if (options_.modules) hook_modules(*recording_);
+  if (!options_.stacks) {
+    python_hooks::start_gc_tracer();  // collections stop the program, and cost next to nothing to note
+    return;
+  }
   std::string reason;
-  if (options_.stacks && !python_hooks::start_python_tracer(reason)) recording_->add_loss(reason, 0);
+  if (!python_hooks::start_python_tracer(reason)) recording_->add_loss(reason, 0);
 }
 
 void PythonRecorder::begin_full() noexcept {

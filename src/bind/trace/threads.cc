@@ -20,6 +20,32 @@ using namespace nb::literals;
 
 namespace firelane::bind_trace {
 
+namespace {
+
+// Of all threads at one moment. In Python another thread may run between two frames, and a generator that has yielded
+// no longer knows its caller: a stack would end there. Here nothing gives the GIL up, nor may a collection start that
+// could.
+nb::dict python_stacks() {
+  const bool was_collecting = PyGC_Disable() != 0;
+  nb::dict stacks;
+  try {
+    const auto frames = nb::cast<nb::dict>(nb::module_::import_("sys").attr("_current_frames")());
+    for (const auto& [thread, innermost] : frames) {
+      nb::list stack;
+      for (auto frame = nb::borrow<nb::object>(innermost); !frame.is_none(); frame = frame.attr("f_back"))
+        stack.append(nb::make_tuple(frame.attr("f_code"), frame.attr("f_lineno")));
+      stacks[thread] = stack;
+    }
+  } catch (...) {
+    if (was_collecting) PyGC_Enable();
+    throw;
+  }
+  if (was_collecting) PyGC_Enable();
+  return stacks;
+}
+
+}  // namespace
+
 void bind_threads(nb::module_& module) {
   module.def(
       "thread_stacks",
@@ -32,6 +58,9 @@ void bind_threads(nb::module_& module) {
         return text.ok() ? std::move(text).value() : text.error().message + "\n";
       },
       "Python's and native frames of all threads of this process but the calling one, or one line why not.");
+  module.def("python_stacks", &python_stacks,
+             nb::sig("def python_stacks() -> dict[int, list[tuple[types.CodeType, int]]]"),
+             "By thread: code and line of its frames, innermost first, of all threads at the same moment.");
   module.def(
       "thread_state", [](int thread) { return live::thread_state(::getpid(), thread); }, "thread"_a,
       "Whether a thread of this process runs, or in which system call it waits.");

@@ -1,4 +1,4 @@
-// thread_stacks() and Watchdog: what the threads of this process are doing, native frames included.
+// thread_stacks(), python_stacks() and Watchdog: what the threads of this process are doing, native frames included.
 #pragma once
 
 #include <nanobind/nanobind.h>

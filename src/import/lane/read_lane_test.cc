@@ -8,95 +8,16 @@
 #include <iterator>
 #include <limits>
 
-#include "format/chunk.h"
-#include "format/events.h"
-#include "format/notes.h"
-#include "format/testing.h"
+#include "import/lane/testing.h"
 #include "import/load.h"
 
 namespace firelane::importer {
 namespace {
 
-using format::test::StringSink;
-
-constexpr uint64_t kStart = 1'000'000;  // ticks; 2 of them a nanosecond
-constexpr int64_t kUnix = 1'790'000'000'000'000'000;
-
-// Records of one thread; times in ns since the start.
-class StreamBuilder {
- public:
-  explicit StreamBuilder(uint32_t index, uint32_t thread_id) { section_.begin(index, thread_id, kStart, kStart); }
-  StreamBuilder& begin(int64_t at, uint32_t name, format::Scope scope = format::Scope::kFunction,
-                       int64_t sequence = -1) {
-    section_.add({.kind = sequence < 0 ? format::Record::kBegin : format::Record::kBeginSequence,
-                  .scope = scope,
-                  .text = name,
-                  .ticks = ticks(at),
-                  .number = sequence});
-    return *this;
-  }
-  StreamBuilder& end(int64_t at, format::Record kind = format::Record::kEnd) {
-    return add({.kind = kind, .ticks = ticks(at)});
-  }
-  StreamBuilder& number(format::Attribute key, int64_t value) {
-    return add({.kind = format::Record::kAttribute, .attribute = key, .number = value});
-  }
-  StreamBuilder& text(format::Attribute key, uint32_t id) {
-    return add({.kind = format::Record::kAttribute, .attribute = key, .text = id});
-  }
-  StreamBuilder& add(const format::EventRecord& record) {
-    section_.add(record);
-    return *this;
-  }
-  static uint64_t ticks(int64_t ns) { return kStart + 2 * static_cast<uint64_t>(ns); }
-  void append_to(std::string& payload) const { section_.append_to(payload); }
-
- private:
-  format::SectionWriter section_;
-};
-
-// A file: notes of the start, then whatever is added.
-class LaneBuilder {
- public:
-  LaneBuilder() : writer_(sink_, 1) {
-    EXPECT_EQ(writer_.write_header(0xABCDEF), "");
-    std::string items;
-    format::NotesWriter notes(items);
-    notes.process(77, TickSource::kTsc, 2e9, "box", "/usr/bin/python3 train.py");
-    notes.clock_pair(format::PairRole::kStart, {.ticks = kStart, .monotonic_ns = 500, .unix_ns = kUnix});
-    notes.option("record_shapes", "1");
-    notes.option("with_stack", "0");
-    chunk(format::ChunkKind::kNotes, items);
-  }
-  LaneBuilder& chunk(format::ChunkKind kind, std::string_view payload) {
-    EXPECT_EQ(writer_.write_chunk(kind, payload), "");
-    offsets.push_back(writer_.bytes_written());
-    return *this;
-  }
-  LaneBuilder& events(uint32_t first, const std::vector<std::string_view>& texts,
-                      const std::vector<StreamBuilder>& streams) {
-    std::string payload;
-    format::append_definitions(payload, first, texts);
-    for (const StreamBuilder& stream : streams) stream.append_to(payload);
-    return chunk(format::ChunkKind::kEvents, payload);
-  }
-  LaneBuilder& stop(int64_t at) {
-    std::string items;
-    format::NotesWriter(items).clock_pair(
-        format::PairRole::kStop, {.ticks = StreamBuilder::ticks(at), .monotonic_ns = 500 + at, .unix_ns = kUnix + at});
-    return chunk(format::ChunkKind::kNotes, items);
-  }
-  std::string finish() {
-    EXPECT_EQ(writer_.finish(0), "");
-    return sink_.content;
-  }
-  const std::string& torn() const { return sink_.content; }
-  std::vector<uint64_t> offsets;  // where each chunk ends
-
- private:
-  StringSink sink_;
-  format::ChunkWriter writer_;
-};
+using test::kStart;
+using test::kUnix;
+using test::LaneBuilder;
+using test::StreamBuilder;
 
 Model load(const std::string& bytes) {
   auto model = load_trace_bytes(bytes, "t.lane");
@@ -435,7 +356,7 @@ TEST(ReadLane, the_environment_is_read_from_the_metadata_and_the_last_value_of_a
   LaneBuilder lane;
   std::string items;
   format::NotesWriter notes(items);
-  notes.metadata("machine", R"({"cpu":"x","cores":64,"cores_allowed":2,"memory_bytes":1024})");
+  notes.metadata("machine", R"({"cpu":"x","cores":64,"cores_allowed":2,"cpu_quota":1.5,"memory_bytes":1024})");
   notes.metadata("torch", R"({"version":"2.11.0","threads":8,"cudnn_benchmark":true,"matmul_tf32":"?"})");
   notes.metadata("front", R"("firelane.profile")");
   notes.metadata("front", R"("firelane record")");
@@ -446,6 +367,7 @@ TEST(ReadLane, the_environment_is_read_from_the_metadata_and_the_last_value_of_a
   const Model m = load(lane.stop(2000).finish());
   const Environment& environment = m.info.environment;
   EXPECT_EQ(environment.cores_allowed, 2);
+  EXPECT_DOUBLE_EQ(environment.cpu_quota, 1.5);
   EXPECT_EQ(environment.torch, "2.11.0");
   EXPECT_EQ(environment.cudnn_benchmark, 1);
   EXPECT_EQ(environment.matmul_tf32, kNoNumber);

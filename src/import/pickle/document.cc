@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -164,7 +165,7 @@ void Document::append(Value list, std::span<const Value> items) {
   const Value* found = count < kFewestShared ? nullptr : same_items(narrow_.data(), count, slot);
   if (found == nullptr) {
     Value* const room = room_for((items.size() + 1) / 2);
-    std::memcpy(room, narrow_.data(), count * sizeof(uint32_t));
+    std::memcpy(static_cast<void*>(room), narrow_.data(), count * sizeof(uint32_t));
     found = room;
     if (count >= kFewestShared) shared_[slot].items = room;
   }

@@ -7,66 +7,12 @@
 #include <vector>
 
 #include "base/utf8.h"
+#include "import/pickle/opcodes.h"
+#include "import/pickle/unpickle_parts.h"
 
 namespace firelane::importer {
 
 namespace {
-
-// All that is understood. What Python's and torch's picklers write for plain data, and nothing that makes objects.
-enum class Opcode : uint8_t {
-  kMark = '(',
-  kEmptyTuple = ')',
-  kStop = '.',
-  kBinFloat = 'G',
-  kBinInt = 'J',
-  kBinInt1 = 'K',
-  kBinInt2 = 'M',
-  kNone = 'N',
-  kBinUnicode = 'X',
-  kEmptyList = ']',
-  kAppend = 'a',
-  kAppends = 'e',
-  kBinGet = 'h',
-  kLongBinGet = 'j',
-  kBinPut = 'q',
-  kLongBinPut = 'r',
-  kSetItem = 's',
-  kTuple = 't',
-  kSetItems = 'u',
-  kEmptyDict = '}',
-  kProto = 0x80,
-  kTuple1 = 0x85,
-  kTuple2 = 0x86,
-  kTuple3 = 0x87,
-  kNewTrue = 0x88,
-  kNewFalse = 0x89,
-  kLong1 = 0x8a,
-  kShortBinUnicode = 0x8c,
-  kMemoize = 0x94,
-  kFrame = 0x95,
-};
-
-// Of those that are refused, the ones that a file may well have; for messages.
-struct Refused {
-  uint8_t opcode;
-  std::string_view what;
-};
-constexpr Refused kRefused[] = {
-    {'c', "GLOBAL imports code"},
-    {'i', "INST calls code"},
-    {'o', "OBJ calls code"},
-    {'R', "REDUCE calls code"},
-    {'b', "BUILD changes an object"},
-    {'P', "PERSID asks the loader for an object"},
-    {'Q', "BINPERSID asks the loader for an object"},
-    {0x81, "NEWOBJ makes an object"},
-    {0x82, "EXT1 imports code"},
-    {0x83, "EXT2 imports code"},
-    {0x84, "EXT4 imports code"},
-    {0x92, "NEWOBJ_EX makes an object"},
-    {0x93, "STACK_GLOBAL imports code"},
-    {0x97, "NEXT_BUFFER asks the loader for a buffer"},
-};
 
 constexpr uint64_t kMostTextBytes = uint64_t{16} << 20;
 // Memory for each byte of a file: a value takes 8, and what makes one takes 2 to 5 in what picklers write. The shortest
@@ -83,73 +29,6 @@ uint64_t little_endian(const char* bytes) {
   return number;
 }
 static_assert(std::endian::native == std::endian::little);
-
-// The source's bytes, in pieces.
-class Input {
- public:
-  Input(ByteSource& source, size_t piece_bytes) : source_(source), piece_bytes_(std::max<size_t>(1, piece_bytes)) {}
-
-  uint64_t offset() const { return before_ + at_; }
-  // `count` bytes that are valid until the next call; nullptr when the source ends before.
-  const char* take(size_t count) {
-    if (end_ - at_ < count && !fill(count)) return nullptr;
-    at_ += count;
-    return buffer_.data() + at_ - count;
-  }
-  bool has_more() { return at_ < end_ || fill(1); }
-  // What is at hand, and how much of it was taken by whoever looked.
-  std::string_view rest() const { return {buffer_.data() + at_, end_ - at_}; }
-  void skip(size_t count) { at_ += count; }
-
- private:
-  bool fill(size_t count) {
-    before_ += at_;
-    std::memmove(buffer_.data(), buffer_.data() + at_, end_ - at_);
-    end_ -= at_;
-    at_ = 0;
-    while (end_ < count && !is_over_) {
-      // A length that the file only claims costs no memory: pieces grow with what is there.
-      buffer_.resize(std::max(buffer_.size(), end_ + piece_bytes_));
-      const size_t got = source_.read(buffer_.data() + end_, piece_bytes_);
-      is_over_ = got < piece_bytes_;
-      end_ += got;
-    }
-    return end_ >= count;
-  }
-
-  ByteSource& source_;
-  size_t piece_bytes_;
-  std::string buffer_;
-  size_t at_ = 0, end_ = 0;
-  uint64_t before_ = 0;
-  bool is_over_ = false;
-};
-
-// Values that wait for what they belong to. Room is made ahead of the fast loop, which then needs no checks.
-class ValueStack {
- public:
-  bool empty() const { return size_ == 0; }
-  size_t size() const { return size_; }
-  size_t capacity() const { return room_.size(); }
-  Value back() const { return room_[size_ - 1]; }
-  Value front() const { return room_.front(); }
-  Value operator[](size_t at) const { return room_[at]; }
-  std::span<const Value> last(size_t count) const { return {room_.data() + size_ - count, count}; }
-  void push(Value value) {
-    make_room(1);
-    room_[size_++] = value;
-  }
-  void drop_to(size_t size) { size_ = size; }
-
-  void make_room(size_t count) {
-    if (room_.size() - size_ < count) room_.resize(std::max(2 * room_.size(), size_ + count));
-  }
-  Value* data() { return room_.data(); }
-
- private:
-  std::vector<Value> room_;
-  size_t size_ = 0;
-};
 
 class Machine {
  public:
@@ -174,8 +53,8 @@ class Machine {
     at_ = input_.offset();
     const char* const opcode = input_.take(1);
     if (opcode == nullptr) return cut();
-    using enum Opcode;
-    switch (static_cast<Opcode>(*opcode)) {
+    using enum PickleOpcode;
+    switch (static_cast<PickleOpcode>(*opcode)) {
       case kProto: return skip_proto();
       case kFrame: return input_.take(8) != nullptr || cut();  // how many bytes follow: they are read anyway
       case kStop: return stop();
@@ -215,7 +94,7 @@ class Machine {
   // What nearly all of a snapshot consists of: references, small numbers, and the containers around them. As many
   // instructions as are at hand with all of their bytes; what is not known here, or not right, is left to step().
   void run_fast() {
-    using enum Opcode;
+    using enum PickleOpcode;
     stack_.make_room(kStepsBetweenChecks);
     const std::string_view rest = input_.rest();
     if (rest.size() < kLongestFast) return;
@@ -231,7 +110,7 @@ class Machine {
       return static_cast<size_t>(top - bottom) - (marks_.empty() ? 0 : marks_.back()) >= count;
     };
     for (; left > 0 && at <= last; --left) {
-      switch (static_cast<Opcode>(*at)) {
+      switch (static_cast<PickleOpcode>(*at)) {
         case kLongBinGet: {
           const uint64_t place = little_endian<4>(at + 1);
           if (place >= memo_size || memo[place] == kEmptyPlace) break;
@@ -486,14 +365,14 @@ class Machine {
   }
 
   bool refuse(uint8_t opcode) {
-    const auto known =
-        std::find_if(std::begin(kRefused), std::end(kRefused), [&](const Refused& r) { return r.opcode == opcode; });
+    const auto known = std::find_if(std::begin(kRefusedOpcodes), std::end(kRefusedOpcodes),
+                                    [&](const RefusedOpcode& r) { return r.opcode == opcode; });
     constexpr std::string_view kDigits = "0123456789abcdef";
     const std::string hex = {'0', 'x', kDigits[opcode >> 4], kDigits[opcode & 15]};
-    error_ =
-        "byte " + std::to_string(at_) + ": refused: pickle opcode " + hex +
-        (known == std::end(kRefused) ? " is not one that plain data needs" : " (" + std::string(known->what) + ")") +
-        "; only numbers, texts, lists, tuples and dictionaries are read";
+    error_ = "byte " + std::to_string(at_) + ": refused: pickle opcode " + hex +
+             (known == std::end(kRefusedOpcodes) ? " is not one that plain data needs"
+                                                 : " (" + std::string(known->what) + ")") +
+             "; only numbers, texts, lists, tuples and dictionaries are read";
     return false;
   }
 
@@ -507,12 +386,12 @@ class Machine {
 
   static constexpr Value kEmptyPlace{UINT64_MAX};
 
-  Input input_;
+  PickleInput input_;
   uint64_t free_bytes_;
   const std::string& name_;
   Unpickled out_;
   Document& document_;
-  ValueStack stack_;
+  PickleStack stack_;
   std::vector<size_t> marks_;  // sizes of the stack
   std::vector<Value> memo_;
   uint64_t memo_set_ = 0;

@@ -2,7 +2,7 @@
 //
 // A pickle is a program for a stack machine, and a few of its instructions import and call whatever they name: loading
 // an unknown file with Python's pickle is running it. This machine has only the instructions that put numbers, texts,
-// lists, tuples and dictionaries together (unpickle.cc lists them); everything else is refused with its offset. Memory
+// lists, tuples and dictionaries together (opcodes.h lists them); everything else is refused with its offset. Memory
 // stays in proportion to the bytes read, whatever the file says about lengths and places.
 //
 // A file that ends in the middle gives what was there: containers that were being filled when it ended hold what had

@@ -1,12 +1,12 @@
 #include "record/core/machine.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <fstream>
 #include <string_view>
 
+#include "base/cores.h"
 #include "base/json_writer.h"
 
 namespace firelane::record {
@@ -30,10 +30,9 @@ std::string machine_json() {
   json.begin_object();
   if (const std::string cpu = cpu_name(); !cpu.empty()) json.field("cpu", cpu);
   if (const long cores = ::sysconf(_SC_NPROCESSORS_ONLN); cores > 0) json.field("cores", static_cast<int64_t>(cores));
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) == 0)
-    json.field("cores_allowed", static_cast<int64_t>(CPU_COUNT(&allowed)));
+  const double quota = cpu_quota();
+  json.field("cores_allowed", usable_cores(quota));
+  if (quota > 0) json.field("cpu_quota", quota);
   const long pages = ::sysconf(_SC_PHYS_PAGES), page_bytes = ::sysconf(_SC_PAGESIZE);
   if (pages > 0 && page_bytes > 0) json.field("memory_bytes", static_cast<int64_t>(pages) * page_bytes);
   return json.end_object().take();

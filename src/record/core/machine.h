@@ -6,7 +6,9 @@
 
 namespace firelane::record {
 
-// {"cpu":"AMD EPYC 9654","cores":192,"cores_allowed":8,"memory_bytes":811748818944}; what is not known is left out.
+// {"cpu":"AMD EPYC 9654","cores":192,"cores_allowed":8,"cpu_quota":7.5,"memory_bytes":811748818944}; what is not known
+// is left out. cores_allowed: by affinity, and no more than a container's CPU limit (cpu_quota, in cores) gives time
+// for.
 std::string machine_json();
 
 }  // namespace firelane::record

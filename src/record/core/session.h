@@ -29,6 +29,7 @@
 #include "base/result.h"
 #include "format/record_options.h"
 #include "format/sink.h"
+#include "record/core/call_lines.h"
 #include "record/core/device_source.h"
 #include "record/core/parts.h"
 #include "record/core/steps.h"
@@ -50,6 +51,7 @@ struct RecordOptions {
   bool concrete_inputs = true;  // with shapes: the values of numbers and lists of numbers
   bool tensors = false;         // with shapes: which tensor and which storage each input is
   Parts parts;                  // all of them, or what the user chose
+  CallLines call_lines;         // with lines: who knows them
   bool start_paused = false;    // nothing is recorded until resume()
   bool start_light = false;     // without ops and what else costs time, until begin_full() of the hooks
   // The file while it is written. Empty: FIRELANE_DIR, else the system's temporary folder, as

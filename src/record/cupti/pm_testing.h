@@ -189,14 +189,17 @@ class FakePm {
   static std::vector<Sample>& image_at(const uint8_t* image) { return current()->images_[image]; }
   CUptiResult call(const std::string& what) {
     const std::lock_guard lock(mutex_);
+    return note(what);
+  }
+  CUptiResult note(const std::string& what) {
     calls_.push_back(what);
     const auto refusal = refusals.find(what.substr(0, what.find(' ')));
     return refusal == refusals.end() ? CUPTI_SUCCESS : refusal->second;
   }
   CUptiResult turn(CUpti_PmSampling_Object* object, const std::string& what, bool on) {
     const size_t device = device_of(object);
-    const CUptiResult result = call(what + " " + std::to_string(device));
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(mutex_);  // who sees the call in calls() may feed at once
+    const CUptiResult result = note(what + " " + std::to_string(device));
     if (result == CUPTI_SUCCESS) devices_[device].is_started = on;
     return result;
   }

@@ -112,6 +112,7 @@ class LibraryInside final : public Library {
     if (!options.torch_version.empty()) torch_hooks::set_torch_version(options.torch_version);
     std::map<std::string, std::function<double()>> more_costs;
     if (options.python_cost != nullptr) more_costs["python"] = options.python_cost;
+    if (options.line_cost != nullptr) more_costs["line"] = options.line_cost;
     auto started = torch_hooks::Recording::start(wanted, more_costs);
     if (started.ok()) return new RecordingInside(std::move(started).value());
     error.take(started.error().message, 0);

@@ -15,6 +15,7 @@
 
 #include "format/layout.h"
 #include "format/record_options.h"
+#include "record/core/call_lines.h"
 #include "record/core/parts.h"
 #include "record/core/steps.h"
 
@@ -22,7 +23,7 @@ namespace firelane::library {
 
 // Changes with anything that crosses the line, this header and record/core/thread_buffer.h: what does not fit is
 // refused.
-inline constexpr uint32_t kInterface = 4;
+inline constexpr uint32_t kInterface = 5;
 
 // Takes texts, one after the other.
 class Text {
@@ -43,6 +44,7 @@ struct Options {
   bool concrete_inputs = true;
   bool tensors = false;
   record::Parts parts;
+  record::CallLines call_lines;
   bool start_paused = false;
   bool start_light = false;
   bool keep = false;
@@ -51,6 +53,7 @@ struct Options {
   std::string_view output;
   std::string_view torch_version;  // of the torch that runs: a library serves all patch releases of its minor version
   double (*python_cost)() = nullptr;  // measures what a traced Python call costs; null: not traced
+  double (*line_cost)() = nullptr;    // and what it costs to ask for an operator's line
 };
 
 // Those that Options and record::RecordOptions both have, from one to the other: for both sides of the library's line.
@@ -65,6 +68,7 @@ void copy_options(const From& from, To& to) {
   to.concrete_inputs = from.concrete_inputs;
   to.tensors = from.tensors;
   to.parts = from.parts;
+  to.call_lines = from.call_lines;
   to.start_paused = from.start_paused;
   to.start_light = from.start_light;
   to.keep = from.keep;

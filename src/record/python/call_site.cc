@@ -2,8 +2,7 @@
 
 #include <frameobject.h>
 
-#include <cstdint>
-#include <cstring>
+#include "record/python/frame_layout.h"
 
 namespace firelane::python_hooks {
 
@@ -19,66 +18,8 @@ CallSite caller_by_frame_objects(PyFrameObject* frame) noexcept {
   return site;
 }
 
-#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030F0000
-
-// _PyInterpreterFrame, of which only a pointer is known to others.
-constexpr size_t kCode = 0;
-constexpr size_t kPrevious = 8;
-constexpr size_t kOwner = PY_VERSION_HEX >= 0x030E0000 ? 74 : 70;
-constexpr uint8_t kOwnedByInterpreter = 3;  // and above: between two calls of the evaluation loop, no Python function's
-constexpr uintptr_t kTagBits = 7;           // of a reference in a frame, from 3.14 on; objects are aligned to more
-
-using Frame = struct _PyInterpreterFrame;
-
+#if PY_VERSION_HEX >= 0x030C0000 && FL_KNOWS_FRAMES
 bool g_is_layout_known = false;  // guarded by the GIL
-
-template <typename T>
-T field(const Frame* frame, size_t offset) noexcept {
-  T value;
-  std::memcpy(&value, reinterpret_cast<const char*>(frame) + offset, sizeof(value));
-  return value;
-}
-
-Frame* python_frame(Frame* frame) noexcept {
-  while (frame != nullptr && field<uint8_t>(frame, kOwner) >= kOwnedByInterpreter)
-    frame = field<Frame*>(frame, kPrevious);
-  return frame;
-}
-
-Frame* current_frame() noexcept {
-  const PyThreadState* thread = PyThreadState_Get();
-#if PY_VERSION_HEX >= 0x030D0000
-  return python_frame(thread->current_frame);
-#else
-  return python_frame(thread->cframe->current_frame);
-#endif
-}
-
-CallSite site_in(Frame* frame) noexcept {
-  if (frame == nullptr) return {};
-  auto* code = reinterpret_cast<PyCodeObject*>(field<uintptr_t>(frame, kCode) & ~kTagBits);
-  return {.code = code, .offset = PyUnstable_InterpreterFrame_GetLasti(frame)};
-}
-
-// Whether every frame of the running stack is where it was looked for.
-bool is_layout_known() noexcept {
-  Frame* frame = current_frame();
-  PyFrameObject* object = PyEval_GetFrame();
-  Py_XINCREF(object);
-  bool is_known = true;
-  while (is_known && object != nullptr) {
-    const CallSite expected = site_of(object);
-    const CallSite found = site_in(frame);
-    is_known = found.code == expected.code && found.offset == expected.offset;
-    PyFrameObject* back = PyFrame_GetBack(object);
-    Py_DECREF(object);
-    object = back;
-    if (is_known) frame = python_frame(field<Frame*>(frame, kPrevious));
-  }
-  Py_XDECREF(object);
-  return is_known && frame == nullptr;
-}
-
 #endif
 
 }  // namespace
@@ -93,15 +34,37 @@ CallSite site_of(PyFrameObject* frame) noexcept {
 #endif
 }
 
-#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030F0000
+bool is_layout_known() noexcept {
+#if FL_KNOWS_FRAMES
+  Frame* frame = running_frame(PyThreadState_Get());
+  PyFrameObject* object = PyEval_GetFrame();
+  Py_XINCREF(object);
+  bool is_known = true;
+  while (is_known && object != nullptr) {
+    const CallSite expected = site_of(object);
+    const CallSite found = site_in(frame);
+    is_known = found.code == expected.code && found.offset == expected.offset;
+    PyFrameObject* back = PyFrame_GetBack(object);
+    Py_DECREF(object);
+    object = back;
+    if (is_known) frame = caller_of(frame);
+  }
+  Py_XDECREF(object);
+  return is_known && frame == nullptr;
+#else
+  return false;
+#endif
+}
+
+#if PY_VERSION_HEX >= 0x030C0000 && FL_KNOWS_FRAMES
 
 void prepare_call_sites() noexcept { g_is_layout_known = is_layout_known(); }
 
 CallSite site_of_caller(PyFrameObject* frame) noexcept {
   if (frame != nullptr || !g_is_layout_known) [[unlikely]]
     return caller_by_frame_objects(frame);
-  const Frame* entered = current_frame();
-  return entered == nullptr ? CallSite{} : site_in(python_frame(field<Frame*>(entered, kPrevious)));
+  const Frame* entered = running_frame(PyThreadState_Get());
+  return entered == nullptr ? CallSite{} : site_in(caller_of(entered));
 }
 
 #else

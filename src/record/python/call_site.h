@@ -1,9 +1,7 @@
 // Where a function was called: an instruction of its caller's code.
 //
-// From 3.12 on Python makes a frame object only for who asks for one, which takes longer than all else that is done for
-// a call. What is needed of a frame lies at the same place in all releases of a minor version, so it is read there,
-// after prepare_call_sites() has compared what is read so with what Python's API says of the running stack. Where they
-// differ, and before 3.12, the API is used.
+// From 3.12 on it is read from the frames themselves (frame_layout.h), after prepare_call_sites() has compared what is
+// read so with what Python's API says. Where they differ, and before 3.12, the API is used.
 #pragma once
 
 #include <Python.h>

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <unordered_set>
-#include <vector>
 
 #include "record/core/thread_buffer.h"
+#include "record/python/fixed_text.h"
 #include "record/python/module_frames.h"
+#include "record/python/source_paths.h"
 
 namespace firelane::python_hooks {
 namespace {
@@ -51,6 +51,7 @@ struct OpenFrames {
   bool is_top(Kind kind) const noexcept { return depth > 0 && (depth > kinds.size() || kinds[depth - 1] == kind); }
 };
 
+constexpr size_t kNameSize = 1024;
 constexpr size_t kMaxOldFrames = 512;  // frames that were open before tracing began
 constexpr uint64_t kFunctionKey = uint64_t{1} << 60;
 constexpr uint64_t kModuleFrameKey = uint64_t{5} << 60;  // apart from those of module_hook.cc and from addresses
@@ -59,7 +60,6 @@ constexpr uint64_t kModuleFrameKey = uint64_t{5} << 60;  // apart from those of 
 uint64_t g_frames_run = 0;
 bool g_is_on = false;
 std::unordered_set<PyObject*>* g_kept = nullptr;
-std::vector<std::string>* g_path_prefixes = nullptr;
 
 constinit thread_local OpenFrames* t_frames __attribute__((tls_model("initial-exec"))) = nullptr;
 
@@ -84,30 +84,6 @@ std::string_view utf8(PyObject* text) noexcept {
   return {bytes, static_cast<size_t>(size)};
 }
 
-// A text under construction in a fixed place; what does not fit is cut.
-class Name {
- public:
-  Name& operator<<(std::string_view text) noexcept {
-    const size_t n = std::min(text.size(), bytes_.size() - size_);
-    std::copy_n(text.data(), n, bytes_.data() + size_);
-    size_ += n;
-    return *this;
-  }
-  std::string_view view() const noexcept { return {bytes_.data(), size_}; }
-
- private:
-  size_t size_ = 0;
-  std::array<char, 1024> bytes_;
-};
-
-// "torch/nn/modules/module.py": without the entry of sys.path that it was found through.
-std::string_view short_path(std::string_view path) noexcept {
-  for (const std::string& prefix : *g_path_prefixes) {
-    if (path.size() > prefix.size() && path.starts_with(prefix)) return path.substr(prefix.size());
-  }
-  return path;
-}
-
 // Keys must not change their meaning while they are in use.
 bool keep(PyObject* object) noexcept {
   try {
@@ -120,8 +96,9 @@ bool keep(PyObject* object) noexcept {
 
 [[gnu::noinline]] record::TextSlot define_code(record::ThreadBuffer* b, PyCodeObject* code) noexcept {
   if (!keep(reinterpret_cast<PyObject*>(code))) return record::kNoSlot;
-  Name name;
-  name << short_path(utf8(code->co_filename)) << "(" << std::to_string(code->co_firstlineno)
+  std::array<char, kNameSize> place;
+  FixedText name(place);
+  name << SourcePaths::current()->shortened(utf8(code->co_filename)) << "(" << code->co_firstlineno
        << "): " << utf8(code->co_name);
   return b->define_key(reinterpret_cast<uintptr_t>(code), name.view());
 }
@@ -148,7 +125,8 @@ void begin_frame(PyCodeObject* code, const ModuleFrame* module, int64_t call_lin
 [[gnu::noinline]] record::TextSlot define_function(record::ThreadBuffer* b, uint64_t key, const char* method,
                                                    PyTypeObject* type, PyObject* module) noexcept {
   if (type != nullptr && !keep(reinterpret_cast<PyObject*>(type))) return record::kNoSlot;
-  Name name;
+  std::array<char, kNameSize> place;
+  FixedText name(place);
   if (type != nullptr) {
     std::string_view type_name = type->tp_name;
     name << "<built-in method " << method << " of " << type_name.substr(type_name.rfind('.') + 1) << " object>";
@@ -246,17 +224,7 @@ inline OpenFrames* current(PyFrameObject* frame, bool with_innermost) noexcept {
 void begin_frames_run() {
   ++g_frames_run;
   if (g_kept == nullptr) g_kept = new std::unordered_set<PyObject*>();
-  if (g_path_prefixes == nullptr) g_path_prefixes = new std::vector<std::string>();
-  g_path_prefixes->clear();
-  PyObject* path = PySys_GetObject("path");  // borrowed
-  for (Py_ssize_t i = 0; path != nullptr && PyList_Check(path) && i < PyList_GET_SIZE(path); ++i) {
-    PyObject* entry = PyList_GET_ITEM(path, i);
-    if (PyUnicode_Check(entry) && PyUnicode_GetLength(entry) > 1) {
-      g_path_prefixes->push_back(std::string(utf8(entry)) + "/");
-    }
-  }
-  std::sort(g_path_prefixes->begin(), g_path_prefixes->end(),
-            [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
+  SourcePaths::refresh();
   begin_module_frames();
   prepare_call_sites();
   g_is_on = true;

@@ -28,6 +28,11 @@ Wanted g_wanted;  // set while no callback is on
 // TorchScript functions that this thread is in; negative if recording began inside.
 constinit thread_local int32_t t_script_depth __attribute__((tls_model("initial-exec"))) = 0;
 
+// Where in the Python program this thread was when it last asked for a line.
+constinit thread_local uint64_t t_position __attribute__((tls_model("initial-exec"))) = 0;
+// Ops that this thread is in and has begun while the hook was on.
+constinit thread_local int32_t t_depth __attribute__((tls_model("initial-exec"))) = 0;
+
 void remember_thread(const at::RecordFunction& fn, const record::ThreadBuffer& buffer) noexcept {
   t_is_known = true;
   if (fn.threadId() < kMaxThreads) {
@@ -92,13 +97,39 @@ inline void attach_call_id(record::ThreadBuffer* b, const at::RecordFunction& fn
     b->attribute(format::Attribute::kCallId, static_cast<int64_t>(id));
 }
 
+// The line that was found last on this thread.
+[[gnu::noinline]] record::TextSlot define_line(record::ThreadBuffer* b, uint64_t line) noexcept {
+  std::array<char, 2048> text;
+  return b->define_content(line, {text.data(), g_wanted.lines.describe(text.data(), text.size())});
+}
+
+// The line that calls the op, defined in the stream if it is new to it; 0: none, or that of the op around it.
+[[gnu::noinline]] uint64_t find_line(record::ThreadBuffer* b, uint64_t& position) noexcept {
+  const uint64_t line = g_wanted.lines.find(position);
+  if (line != 0 && b->find_content(line) == record::kNoSlot) [[unlikely]]
+    define_line(b, line);
+  return line;
+}
+
+// After the begin, whose name may have taken the slot in between.
+inline void attach_line(record::ThreadBuffer* b, uint64_t line) noexcept {
+  if (line == 0) return;
+  record::TextSlot slot = b->find_content(line);
+  if (slot == record::kNoSlot) [[unlikely]]
+    slot = define_line(b, line);
+  b->attribute(format::Attribute::kStack, slot);
+}
+
 // User ranges may end in any order and on any thread (a generator, a future): they are written as
 // ranges with an id. The object's address is unique while the range is open.
 [[gnu::noinline]] void begin_user_range(const at::RecordFunction& fn, const Inputs& inputs) noexcept {
   record::ThreadBuffer* b = record::recording_thread();
   if (b == nullptr) return;
+  uint64_t position = 0;
+  const uint64_t line = g_wanted.lines.find == nullptr ? 0 : find_line(b, position);
   const record::TextSlot name = b->text(fn.name());
   b->async_begin(now_ticks(), name, format::Scope::kUser, reinterpret_cast<uintptr_t>(&fn));
+  attach_line(b, line);
   attach_inputs(b, inputs);
   attach_call_id(b, fn);
 }
@@ -134,7 +165,13 @@ inline void begin_op(record::ThreadBuffer* b, const at::RecordFunction& fn) noex
 }
 
 inline void begin(record::ThreadBuffer* b, const at::RecordFunction& fn) noexcept {
+  uint64_t line = 0;
+  if (g_wanted.lines.find != nullptr) {  // before the op's clock is read
+    if (t_depth == 1) t_position = 0;
+    line = find_line(b, t_position);
+  }
   begin_op(b, fn);
+  attach_line(b, line);
   attach_call_id(b, fn);
   if (t_script_depth > 0 || fn.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION) [[unlikely]]
     begin_in_script(b, fn);
@@ -147,7 +184,10 @@ inline void begin(record::ThreadBuffer* b, const at::RecordFunction& fn) noexcep
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
   if (fn.scope() == at::RecordScope::USER_SCOPE) [[unlikely]] {
     begin_user_range(fn, {});
-  } else if (record::ThreadBuffer* b = record::recording_thread_for_begin()) [[likely]] {
+    return nullptr;
+  }
+  ++t_depth;
+  if (record::ThreadBuffer* b = record::recording_thread_for_begin()) [[likely]] {
     begin(b, fn);
   } else {
     not_recording();
@@ -165,7 +205,10 @@ std::unique_ptr<at::ObserverContext> on_begin_with_inputs(const at::RecordFuncti
   }
   if (fn.scope() == at::RecordScope::USER_SCOPE) [[unlikely]] {
     begin_user_range(fn, inputs);
-  } else if (record::ThreadBuffer* b = record::recording_thread_for_begin()) [[likely]] {
+    return nullptr;
+  }
+  ++t_depth;
+  if (record::ThreadBuffer* b = record::recording_thread_for_begin()) [[likely]] {
     if (!inputs.values.empty() && b->find_content(inputs.key) == record::kNoSlot) [[unlikely]]
       define_inputs(b, inputs);
     begin(b, fn);
@@ -181,10 +224,11 @@ std::unique_ptr<at::ObserverContext> on_begin_with_inputs(const at::RecordFuncti
 void on_end(const at::RecordFunction& fn, at::ObserverContext*) {
   const uint64_t ticks = now_ticks();
   if (fn.scope() == at::RecordScope::USER_SCOPE) [[unlikely]] {
-    end_user_range(fn, ticks);
-  } else if (record::ThreadBuffer* b = record::recording_thread_for_end()) [[likely]] {
-    b->end(ticks, format::ScopeGroup::kOp);
+    return end_user_range(fn, ticks);
   }
+  --t_depth;
+  if (record::ThreadBuffer* b = record::recording_thread_for_end()) [[likely]]
+    b->end(ticks, format::ScopeGroup::kOp);
   if (fn.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION) [[unlikely]]
     --t_script_depth;
 }
@@ -239,6 +283,7 @@ void enable_op_hook(OpDetail detail, Wanted wanted) {
   static const int registered = ::pthread_atfork(nullptr, nullptr, [] {
     t_is_known = false;
     t_script_depth = 0;
+    t_depth = 0;
     each_hook_on([](const Hook&) { g_inherited.store(true, std::memory_order_relaxed); });
   });
   static_cast<void>(registered);

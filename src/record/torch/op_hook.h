@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "record/core/call_lines.h"
 #include "record/torch/script_stack.h"
 
 namespace firelane::torch_hooks {
@@ -18,6 +19,7 @@ struct Wanted {
   bool ops = true;
   bool ranges = true;
   bool tensors = false;  // with inputs: which tensors they are
+  record::CallLines lines;
   ScriptDetail script;
 };
 void enable_op_hook(OpDetail detail, Wanted wanted = {});

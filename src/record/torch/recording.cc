@@ -59,6 +59,7 @@ void Recording::hook_ops() noexcept {
     enable_op_hook(detail_of(options), {.ops = options.parts.ops,
                                         .ranges = options.parts.ranges,
                                         .tensors = options.tensors && options.shapes,
+                                        .lines = options.lines ? options.call_lines : record::CallLines{},
                                         .script = {.lines = options.stacks, .modules = options.modules}});
   } catch (const std::exception& error) {
     session_->add_loss(std::string("ops: torch did not accept the callback: ") + error.what(), 0);

@@ -2,7 +2,12 @@
 
 import ctypes
 import json
+import os
+import subprocess
+import sys
 import threading
+from collections import Counter
+from pathlib import Path
 
 import pytest
 import torch
@@ -87,6 +92,34 @@ def test_ours_inside_torchs_older_profiler_does_no_harm():
     assert sum(e.name == "aten::add" for e in theirs.function_events) == 2
 
 
+def test_the_first_recording_inside_torchs_profiler_filled_it_with_our_measurements(tmp_path):
+    """In a process of its own: what recording costs is measured once, by the first one."""
+    program = """
+import sys, firelane.profiler, torch
+cpu = [torch.profiler.ProfilerActivity.CPU]
+with torch.profiler.profile(activities=cpu, profile_memory=True) as theirs:
+    with firelane.profiler.profile(activities=cpu, profile_memory=True) as ours:
+        torch.ones(4).add(1)
+    torch.ones(4).add(1)
+ours.save(sys.argv[1])
+print(*(event.name for event in theirs.events()))
+"""
+    path = tmp_path / "inside.lane"
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(firelane.__file__).parents[1])},
+    )
+    names = Counter(done.stdout.split())
+    assert names["aten::add"] == 2
+    assert "aten::add_" not in names
+    assert names["[memory]"] < 20
+    costs = {row["event"].partition("+")[0] for row in firelane.open(str(path)).info["recorder_costs"]}
+    assert {"op", "memory"} <= costs
+
+
 def call_on_a_thread_of_c(*functions):
     """Each function enters Python anew, from one thread that Python did not make."""
     library = ctypes.CDLL(None)
@@ -130,8 +163,6 @@ def test_start_step_and_stop_from_threads_of_c():
 
 
 def test_a_profile_function_that_takes_over_is_told():
-    import sys
-
     if sys.version_info >= (3, 12):
         pytest.skip("sys.monitoring is not disturbed by profile functions")
     with pytest.warns(RuntimeWarning, match="another profile function"):

@@ -118,6 +118,34 @@ def test_args_of_ops_and_ranges(both, tmp_path):
     assert {name: args - extra for name, args in keys(ours).items()} == keys(theirs)
 
 
+@pytest.mark.parametrize("category", ["cpu_op"])  # frames that run already have other lines in torch
+def test_events_have_their_call_stack_for_who_asks(both, tmp_path, category):
+    """`verbose`: the arg that torch_tb_profiler shows beside an operator. It was missing from Chrome traces."""
+    forward = two_linears()
+
+    def run():
+        forward()
+
+    def stacks(prof):
+        """From run() on, and without C functions, which have other names in ours."""
+        by_name = [
+            (e["name"], e["args"].get("Call stack", "").split(";")[:-1])
+            for e in events_of(prof, tmp_path / "trace.json", category)
+        ]
+        frames = [(name, [f for f in stack if not f.startswith("<built-in")]) for name, stack in by_name]
+        inside = [
+            (name, [f.endswith(": run") for f in stack].index(True), stack)
+            for name, stack in frames
+            if any(f.endswith(": run") for f in stack)
+        ]
+        return sorted((name, stack[: depth + 1]) for name, depth, stack in inside if not name.startswith("<built-in"))
+
+    for verbose in (True, False):
+        theirs, ours = both(run, with_stack=True, config={"verbose": verbose})
+        assert stacks(ours) == stacks(theirs)
+        assert bool(stacks(ours)) == verbose
+
+
 def test_each_event_has_an_index_of_its_own(both, tmp_path):
     _, ours = both(two_linears(), with_stack=True, profile_memory=True)
     indices = [
@@ -147,6 +175,13 @@ def test_collections_are_called_python_gc(both, tmp_path):
         return names["Python GC"]
 
     assert (count(ours), count(theirs)) == (1, int(is_theirs))
+
+
+def test_stopping_left_a_thousand_python_functions_of_ours_in_the_trace(both, tmp_path):
+    _, ours = both(two_linears(), with_stack=True)
+    names = [e["name"] for e in events_of(ours, tmp_path / "trace.json", "python_function")]
+    assert any(name.endswith(": forward") for name in names)
+    assert not [name for name in names if "_surroundings" in name or "io.open" in name]
 
 
 def test_steps_do_not_cut_the_functions_that_call_step(tmp_path):

@@ -44,6 +44,33 @@ def test_stacks_have_every_thread_with_what_the_kernel_says_of_it():
     assert hang.place_of_thread(1) == "gone"
 
 
+def test_a_thread_that_runs_through_generators_is_shown_down_to_its_first_frame():
+    """A generator that yields forgets who called it: a stack that is walked while others run ends there."""
+    leave = threading.Event()
+
+    def yields(depth):
+        yield from yields(depth - 1) if depth else range(3)
+
+    def stuck_in_here():
+        while not leave.is_set():
+            for _ in yields(20):
+                pass
+
+    thread = threading.Thread(target=stuck_in_here, name="loader")
+    thread.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(200):
+            text = hang.stacks()
+            loader = text[text.index("thread loader (") :]
+            assert "in stuck_in_here" in loader[: loader.index("\n\n")]
+    finally:
+        sys.setswitchinterval(interval)
+        leave.set()
+        thread.join()
+
+
 def entry(**fields):
     return {
         "profiling_name": "nccl:all_reduce",

@@ -72,6 +72,35 @@ def test_a_program_that_ends_before_is_timed_as_far_as_it_goes_and_a_person_read
     assert "noise" in done.stdout
 
 
+COLLECTING = """
+import quick_torch, gc, time, torch
+net = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+collections = 0
+
+def count(phase, info):
+    global collections
+    collections += phase == "stop"
+
+gc.callbacks.append(count)
+step = 0
+time.perf_counter_ns = lambda: 1_000_000_000 * collections + 1_000_000 * step
+for step in range(1000):
+    net(torch.ones(4)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    gc.collect()
+"""
+
+
+def test_verify_measured_nothing_where_the_program_itself_collects_in_every_step(tmp_path):
+    done = verify(tmp_path, "gc-pauses", COLLECTING, flags=["--runs", "1", "--steps", "12", "--json"])
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["changes"] == ["gc.freeze(); gc.disable()", "no gc.collect()"]
+    assert answer["before_ns"][0] >= 1_001_000_000 and answer["after_ns"] == [1_000_000]
+
+
 def test_a_finding_that_is_no_setting_is_refused_with_the_change_to_make(tmp_path):
     done = verify(tmp_path, "host-sync", LOOP, "20")
     assert done.returncode == 1 and done.stdout == ""

@@ -121,6 +121,9 @@ export const overview = object({
 });
 export type Overview = Decoded<typeof overview>;
 
+const place = object({ line: string, calledFrom: string, callers: array(string), timeNs: number, sharePercent: number, mostIn: string });
+export type Place = Decoded<typeof place>;
+
 const finding = object({
   id: string,
   title: string,
@@ -131,6 +134,7 @@ const finding = object({
     ranges: array(object({ startNs: number, endNs: number })),
   }),
   try: object({ text: string, code: string }),
+  lines: array(place),
   confidence: string,
   confirmBy: string,
 });
@@ -148,6 +152,7 @@ export const diagnosis = object({
     judgedSteps: number,
     deviceBusyNs: number,
   }),
+  lines: object({ of: oneOf("host", "device"), largest: array(place) }),
   findings: array(finding),
   notes: array(string),
 });

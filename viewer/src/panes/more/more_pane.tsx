@@ -44,6 +44,14 @@ const kReports: MoreReport[] = [
     tables: { parts: { place: null }, steps: { linkColumn: "step" } },
   },
   {
+    verb: "lines",
+    title: "Lines",
+    intro:
+      "What each line of the program costs a step: in the operators that it calls, in Python before them, and in the backward pass that it causes.",
+    tables: { lines: { place: null } },
+    emptyState: (report) => (isEmpty(report) ? <Empty title="No lines in this trace" notes={report.notes} /> : null),
+  },
+  {
     verb: "idle",
     title: "Device idle time",
     intro: "Why the device was idle, and the longest gaps. Click a row to see it in the timeline.",

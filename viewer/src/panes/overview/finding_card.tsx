@@ -10,7 +10,7 @@ import { CopyButton } from "../../parts/clipboard";
 import { ShareBar } from "../../parts/share_bar";
 import { formatDuration, formatPercent } from "../../text/format";
 import { truncateMiddle, shortName } from "../../text/names";
-import { eventRef, capitalize, speedup } from "./diagnosis";
+import { eventRef, capitalize, placesText, speedup } from "./diagnosis";
 import "./finding_card.css";
 
 const kEvidence = 4;
@@ -77,6 +77,11 @@ export function FindingCard(props: {
             </div>
           )}
         </div>
+      )}
+      {finding.lines.length > 0 && (
+        <p class="finding-lines">
+          <strong>In your program:</strong> <code>{placesText(finding.lines)}</code>
+        </p>
       )}
       <Evidence finding={finding} />
       {finding.confirmBy && <p class="muted">To confirm: {finding.confirmBy}.</p>}

@@ -11,9 +11,9 @@ import { Notes } from "../../parts/notes";
 import { ShareBar } from "../../parts/share_bar";
 import { StepBars } from "../../parts/steps/step_bars";
 import { StepsLabel } from "../../parts/steps/steps_label";
-import { formatDuration, formatNumber } from "../../text/format";
+import { formatDuration, formatNumber, formatPercent } from "../../text/format";
 import { shortName } from "../../text/names";
-import { capitalize } from "./diagnosis";
+import { capitalize, placeName } from "./diagnosis";
 import { FindingCard } from "./finding_card";
 import { DeviceBusy, Environment, Missing } from "./side_cards";
 import { VerdictCard } from "./verdict_card";
@@ -36,6 +36,7 @@ function OverviewPane(props: PaneProps): JSX.Element {
       <div class="overview-columns">
         <div class="stack">
           <Answered answer={diagnosis}>{(value) => <Findings trace={trace} diagnosis={value} isJudged={found.verdict.label !== "no verdict"} />}</Answered>
+          <LinesCard lines={diagnosis.value?.lines} />
           {found.steps.parts.length > 0 && <StepsCard steps={found.steps} />}
           <div class="pair">
             {(found.topOps.length > 0 || found.topCollectives.length === 0) && (
@@ -102,6 +103,49 @@ function Findings(props: { trace: TraceClient; diagnosis: Diagnosis; isJudged: b
         <FindingCard key={finding.id} trace={props.trace} finding={finding} number={at + 1} />
       ))}
       <Notes notes={diagnosis.notes} />
+    </section>
+  );
+}
+
+function LinesCard(props: { lines?: Diagnosis["lines"] }): JSX.Element | null {
+  const { lines } = props;
+  if (!lines || lines.largest.length === 0) return null;
+  return (
+    <section class="card">
+      <h2>
+        Lines of the program{" "}
+        <span class="muted subtitle">by {lines.of === "device" ? "device time" : "time of a step"}</span>{" "}
+        <StepsLabel asRecorded />
+      </h2>
+      <table class="top-list">
+        <colgroup>
+          <col />
+          <col class="top-count" />
+          <col class="top-total" />
+        </colgroup>
+        <thead class="sr-only">
+          <tr>
+            <th scope="col">Line</th>
+            <th scope="col">Share</th>
+            <th scope="col">Per step</th>
+          </tr>
+        </thead>
+        <tbody>
+          {lines.largest.map((place) => (
+            <tr key={place.line + place.calledFrom}>
+              <td class="text" title={place.line}>
+                {placeName(place)} {place.mostIn && <span class="muted">{place.mostIn}</span>}
+                <ShareBar percent={place.sharePercent} class="under" />
+              </td>
+              <td class="number muted">{formatPercent(place.sharePercent)}</td>
+              <td class="number">{formatDuration(place.timeNs)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <button class="link" onClick={() => openPane("more", { "more.report": "lines" })}>
+        Show all
+      </button>
     </section>
   );
 }

@@ -39,8 +39,6 @@ function StepFigures(props: { overview: Overview; diagnosis: Diagnosis | null })
   const recorded = recordedStepNs ?? stepNs;
   const differs = Math.abs(recorded - stepNs) > 0.005 * recorded;
   const scale = 100 / Math.max(recorded, stepNs);
-  // The range is for the average step; scale it to the median step that is shown.
-  const scaleToMedian = step && step.stepNs > 0 ? stepNs / step.stepNs : 1;
   return (
     <div class="verdict-figures">
       <div class="step-figure">
@@ -62,7 +60,7 @@ function StepFigures(props: { overview: Overview; diagnosis: Diagnosis | null })
       {step && (
         <p class="muted">
           {differs && step.lowNs < step.highNs
-            ? `Without the profiler ${formatDuration(step.lowNs * scaleToMedian)} to ${formatDuration(step.highNs * scaleToMedian)}, ${kKnownFrom[step.knownFrom] ?? step.knownFrom}. `
+            ? `Without the profiler ${formatDuration(step.lowNs)} to ${formatDuration(step.highNs)}, ${kKnownFrom[step.knownFrom] ?? step.knownFrom}. `
             : ""}
           {step.deviceBusyNs > 0 && `The device is busy ${formatShare(Math.min(1, step.deviceBusyNs / stepNs))} of a step. `}
           {step.judgedSteps > 0 && `${step.judgedSteps} ${isLight ? "light " : ""}${step.judgedSteps === 1 ? "step" : "steps"} analyzed.`}

@@ -1,0 +1,194 @@
+// Arithmetic on a CPU that takes many times as long as it should: numbers too small to be normal ones.
+//
+// A CPU handles a sum or product with a denormal number (below 1.2e-38 in fp32) in microcode, some 150 cycles for each
+// vector. No trace has the numbers themselves; what it shows is that adding takes far longer for each number than
+// copying does in the same program.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "advise/evidence.h"
+#include "advise/host_evidence.h"
+#include "advise/op_facts.h"
+#include "advise/rule.h"
+#include "advise/text.h"
+#include "analyze/ops/flops.h"
+#include "analyze/ops/op_tensors.h"
+
+namespace firelane::advise {
+
+namespace {
+
+constexpr int64_t kLeastElements = 16'384;  // of a tensor: below, calls take longer than their work
+constexpr double kSlowNs = 3.5;             // for each number, on one core
+constexpr double kUsualNs = 1;              // copying one, where the program shows no copy
+constexpr double kTimesSlower = 6;          // than copying
+constexpr size_t kLeastCalls = 3;
+constexpr double kGrain = 32'768;  // numbers that torch gives one thread
+
+// One number of the result takes one sum, product or both.
+bool is_plain_arithmetic(std::string_view name) {
+  for (const std::string_view each : {"aten::add", "aten::add_", "aten::sub", "aten::sub_", "aten::mul", "aten::mul_",
+                                      "aten::addcmul", "aten::addcmul_", "aten::lerp", "aten::lerp_"}) {
+    if (name == each) return true;
+  }
+  return false;
+}
+bool moves_numbers(std::string_view name) {
+  return name == "aten::copy_" || name == "aten::clone" || name == "aten::zeros_like" || name == "aten::zero_" ||
+         name == "aten::fill_" || name == "aten::cat" || name == "aten::ones_like";
+}
+
+double lower_quartile(std::vector<double> values) {
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+class DenormalFinder {
+ public:
+  explicit DenormalFinder(const Context& context) : context_(context), model_(context.model), tensors_(model_) {
+    see_all();
+    for (auto& [what, calls] : by_shapes_) {
+      if (calls.ns.size() >= kLeastCalls && lower_quartile(calls.ns) >= std::max(kSlowNs, kTimesSlower * usual_ns()))
+        slow_.insert(slow_.end(), calls.ops.begin(), calls.ops.end());
+    }
+  }
+
+  const std::vector<Row>& slow() const { return slow_; }
+  // Of moving a number.
+  double usual_ns() const { return moved_ns_.empty() ? kUsualNs : lower_quartile(moved_ns_); }
+  // Of an arithmetic operator, for each number of its result.
+  double number_ns(Row op) {
+    double elements = 0;
+    for (const analyze::OpTensor& each : tensors_.of(op)) {
+      if (each.dims.empty()) continue;  // a number
+      // What a broadcast makes is larger than any input.
+      const auto here = static_cast<double>(each.elements);
+      if (!is_plain(each) || (elements != 0 && here != elements)) return -1;
+      elements = here;
+    }
+    if (elements < kLeastElements) return -1;
+    const auto threads = static_cast<double>(std::max<int64_t>(1, model_.info.environment.torch_threads));
+    const double shared_by = std::min(threads, std::ceil(elements / kGrain));
+    return static_cast<double>(context_.took_ns(op)) * shared_by / elements;
+  }
+
+ private:
+  struct Calls {
+    std::vector<Row> ops;
+    std::vector<double> ns;  // for each number
+  };
+
+  static bool is_plain(const analyze::OpTensor& each) {
+    const bool is_wide = each.precision == analyze::Precision::kFp32 || each.precision == analyze::Precision::kFp64;
+    return is_wide && each.dense;
+  }
+
+  void see_all() {
+    const HostSlices& host = model_.host_slices;
+    for (Row row = 0; row < host.size(); ++row) {
+      if (host.kind[row] != HostKind::kOp || !context_.in_window(host.start_ns[row])) continue;
+      const std::string_view name = name_of_op(model_, row);
+      const bool computes = is_plain_arithmetic(name);
+      if (!computes && !moves_numbers(name)) continue;
+      const double ns = number_ns(row);
+      if (ns < 0) continue;
+      if (!computes) {
+        moved_ns_.push_back(ns);
+        continue;
+      }
+      Calls& calls = by_shapes_[{host.name[row], input_dims_text(model_, row)}];
+      calls.ops.push_back(row);
+      calls.ns.push_back(ns);
+    }
+  }
+
+  const Context& context_;
+  const Model& model_;
+  analyze::InputTensors tensors_;
+  std::map<std::pair<StringId, std::string_view>, Calls> by_shapes_;
+  std::vector<double> moved_ns_;
+  std::vector<Row> slow_;
+};
+
+// Products and convolutions that compute as slowly as with denormal numbers: their own speed varies too much to tell by
+// it alone.
+std::vector<Row> slow_products(const Context& context) {
+  constexpr double kLeastFlops = 1e6;
+  constexpr double kSlowFlopsPerNs = 3;
+  const HostSlices& host = context.model.host_slices;
+  analyze::FlopsTable flops(context.model);
+  std::vector<Row> ops;
+  for (Row row = 0; row < host.size(); ++row) {
+    if (!is_outermost_op(host, row) || !context.in_window(host.start_ns[row])) continue;
+    const auto count = static_cast<double>(flops.of(row).op_flops);
+    if (count >= kLeastFlops && count < kSlowFlopsPerNs * static_cast<double>(context.took_ns(row))) ops.push_back(row);
+  }
+  return ops;
+}
+
+std::vector<Finding> find_denormals(const Context& context) {
+  if (context.study == nullptr || context.has_device_work) return {};
+  DenormalFinder finder(context);
+  if (finder.slow().empty()) return {};
+  const Model& model = context.model;
+  Evidence evidence(context);
+  Row longest = kNoRow;
+  for (const Row op : finder.slow()) {
+    const double ns = finder.number_ns(op);
+    evidence.add_call(op, std::min(1.0, 3 * finder.usual_ns() / ns), std::min(1.0, finder.usual_ns() / ns / 2));
+    if (longest == kNoRow || context.took_ns(op) > context.took_ns(longest)) longest = op;
+  }
+  for (const Row op : slow_products(context)) evidence.add_call(op, 0.4, 0.05);
+  constexpr double kDigits = 10;
+  const double longest_ns = std::round(kDigits * finder.number_ns(longest)) / kDigits;
+  std::string took = std::to_string(longest_ns);
+  took = took.substr(0, took.find('.') + 2);
+  Finding finding{.id = "denormals",
+                  .try_text =
+                      "they look like sums and products with denormal numbers (below 1.2e-38 in fp32): let the "
+                      "CPU take them for zero, or set to zero what is below a threshold",
+                  .try_code = "torch.set_flush_denormal(True)  # before the loop, in each thread that computes",
+                  .confidence = Confidence::kMedium,
+                  .confirm_by = "time some steps with it, or count: (x.abs() < 1.2e-38).logical_and(x != 0).sum()",
+                  .cause = "denormals"};
+  evidence.fill(finding);
+  finding.events = static_cast<int64_t>(finder.slow().size());
+  finding.title = std::string(name_of_op(model, longest)) + " of " + shapes_text_of_op(model, longest) + " takes " +
+                  took + " ns of a core for each number, " +
+                  std::to_string(std::llround(finder.number_ns(longest) / std::max(0.01, finder.usual_ns()))) +
+                  " times what copying one takes: " + short_percent(finding.share_of_step) + " of a step";
+  add_longest(finding, model, finder.slow());
+  return {finding};
+}
+
+}  // namespace
+
+std::vector<Rule> denormals_rules() {
+  return {
+      {"denormals", "host", 0.1, true,
+       "Numbers closer to zero than 1.2e-38 (fp32; 2.2e-308 in fp64) are stored as denormal ones. CPUs compute with "
+       "them\n"
+       "in microcode, about 150 cycles for each vector instead of one: activations and traces that fade, silent "
+       "audio,\n"
+       "filters with feedback, averages that decay. GPUs have no such case.\n\n"
+       "No trace has the numbers themselves. Found are additions and multiplications of tensors with 16384 numbers "
+       "and\n"
+       "more that take at least 3.5 ns of a core for each, and six times what copying a number takes in the same\n"
+       "program, in three of four calls. With them, products and convolutions below 3 GFLOP/s count. Needs shapes.\n"
+       "The gain is a replay in which arithmetic takes about what copying does.\n\n"
+       "What to do: torch.set_flush_denormal(True), where CPU and build have it; it holds for the thread that calls "
+       "it.\n"
+       "Or a threshold: x[x.abs() < 1e-30] = 0; noise of 1e-20 keeps filters away from them.\n\n"
+       "When not: the machine was busy, or memory was swapped: then everything is slow, and copies are as well.",
+       find_denormals},
+  };
+}
+
+}  // namespace firelane::advise

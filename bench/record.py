@@ -2,6 +2,7 @@
 """What a recorded op costs: firelane, torch.profiler and an empty callback, interleaved in one process.
 
     bench/record.py [--rounds 15] [--ops 4000] [--write]
+    bench/record.py --activities           what less costs: chosen activities instead of the whole CPU group
 
 Each round times the same loop under every recorder in turn, in CPU time of the thread (other programs on the machine
 do not count); starting, stopping and a first loop are not timed, and a quarter of a second passes in between, so that
@@ -28,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 import torch
 
+import firelane.profiler
 import readme
 from firelane import _record
 from flags import FLAGS, start_torch
@@ -47,6 +49,24 @@ class Recorder:
     name: str
     start: Callable[[], Any]
     stop: Callable[[Any], None]
+
+
+def recorders_of_activities() -> list[Recorder]:
+    """firelane.profiler with activities=[{CPU: types}], started as the drop-in does, by the types' names."""
+    cpu = torch.profiler.ProfilerActivity.CPU
+    chosen = {
+        "all": [cpu],
+        "CPU_OP": [{cpu: ["CPU_OP"]}],
+        "USER_ANNOTATION": [{cpu: ["USER_ANNOTATION"]}],
+        "[]": [{cpu: []}],
+    }
+
+    def start(activities: Any) -> firelane.profiler.profile:
+        prof = firelane.profiler.profile(activities=activities)
+        prof.start()
+        return prof
+
+    return [Recorder(name, partial(start, activities), lambda prof: prof.stop()) for name, activities in chosen.items()]
 
 
 def recorders() -> list[Recorder]:
@@ -75,6 +95,15 @@ def add_tensor(n: int, x: torch.Tensor, y: torch.Tensor) -> None:
         x.add_(y)
 
 
+def add_in_range(n: int, x: torch.Tensor, y: torch.Tensor) -> None:
+    for _ in range(n):
+        with torch.profiler.record_function("range"):
+            x.add_(y)
+
+
+LOOPS = {"x.add_(1)": add_scalar, "x.add_(y)": add_tensor}
+
+
 def loop_ns(loop: Callable[..., None], n: int, x: torch.Tensor, y: torch.Tensor) -> float:
     loop(n, x, y)
     time.sleep(0.25)
@@ -84,14 +113,15 @@ def loop_ns(loop: Callable[..., None], n: int, x: torch.Tensor, y: torch.Tensor)
     return (time.thread_time_ns() - start) / n
 
 
-def measure(rounds: int, ops: int) -> dict[str, dict[str, float]]:
+def measure(
+    rounds: int, ops: int, all_recorders: list[Recorder], loops: dict[str, Callable[..., None]]
+) -> dict[str, dict[str, float]]:
     """ns per op, by loop and recorder; "base" is the loop alone, "after" the same after all recorders have run."""
     x, y = torch.zeros(1), torch.ones(1)
     torch.set_num_threads(1)
-    all_recorders = recorders()
     result: dict[str, dict[str, float]] = {}
     with torch.no_grad():
-        for name, loop in (("x.add_(1)", add_scalar), ("x.add_(y)", add_tensor)):
+        for name, loop in loops.items():
             times: dict[str, list[float]] = {name: [] for name in ("base", *(r.name for r in all_recorders), "after")}
             for _ in range(rounds):
                 times["base"].append(loop_ns(loop, ops, x, y))
@@ -134,16 +164,37 @@ def table(result: dict[str, dict[str, float]]) -> str:
     return "\n".join(lines)
 
 
+def table_of_activities(result: dict[str, dict[str, float]]) -> str:
+    loops = list(result)
+    lines = [
+        "| added ns per iteration | " + " | ".join(f"`{loop}`" for loop in loops) + " |",
+        "|---|" + "---:|" * len(loops),
+    ]
+    for name in result[loops[0]]:
+        if name in ("base", "after"):
+            continue
+        cells = [f"{result[loop][name]:.0f} ({result[loop][name] / result[loop]['all']:.2f})" for loop in loops]
+        lines.append(f"| `{name}` | " + " | ".join(cells) + " |")
+    base = ", ".join(f"`{loop}` {result[loop]['base']:.0f} ns" for loop in loops)
+    after = ", ".join(f"{result[loop]['after']:+.0f} ns" for loop in loops)
+    return "\n".join([*lines, "", f"Without a recorder: {base}; after all of them ran: {after}."])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--ops", type=int, default=4000)
+    parser.add_argument("--activities", action="store_true", help="what chosen activities cost")
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
-    text = table(measure(args.rounds, args.ops))
+    if args.activities:
+        loops = {**LOOPS, "range with x.add_(y)": add_in_range}
+        text = table_of_activities(measure(args.rounds, args.ops, recorders_of_activities(), loops))
+    else:
+        text = table(measure(args.rounds, args.ops, recorders(), LOOPS))
     print(text)
     if args.write:
-        readme.write("record.py", text)
+        readme.write("record.py --activities" if args.activities else "record.py", text)
 
 
 if __name__ == "__main__":

@@ -124,7 +124,10 @@ class Wanted:
 def wanted_of(
     groups: set[ProfilerActivity], configs: dict[ProfilerActivity, ProfilerActivityConfig], custom: dict[str, Any]
 ) -> Wanted:
-    """Raises torch's RuntimeError for a type that its group does not have."""
+    """Raises torch's RuntimeError for a type that its group does not have, and TypeError for what is no group."""
+    for activity in groups:
+        if not isinstance(activity, ProfilerActivity):
+            raise TypeError(f"activities: expected ProfilerActivity, got {activity!r}")
 
     def has(group: str, *types: str) -> bool:
         activity = getattr(ProfilerActivity, group, None)
@@ -136,6 +139,8 @@ def wanted_of(
 
     for activity, config in configs.items():
         for each in config.activity_types or ():
+            if not isinstance(each, str):
+                raise TypeError(f"activities: the types of {activity.name} are names, got {each!r}")
             is_metric = activity.name == "XPU"  # there, unknown names are hardware metrics
             if each not in _TYPES[activity.name] and not is_metric:
                 raise RuntimeError(f"Unknown or non-member activity type name: '{each}'")

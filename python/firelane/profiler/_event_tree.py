@@ -52,18 +52,28 @@ class TreeNode:
 Owners = Sequence[tuple[str | None, Owner]]  # modules by the name of their slices; None: a step of an optimizer
 
 
-def event_tree(trace: Trace, zero_ns: int, has_device: bool, owners: Owners = ()) -> list[TreeNode]:
+def event_tree(
+    trace: Trace, zero_ns: int, has_device: bool, owners: Owners = (), collections: bool = True
+) -> list[TreeNode]:
     """The roots, in order of their start."""
     modules = {name: owner for name, owner in owners if name is not None}
     nodes: dict[int, TreeNode] = {}
+    left_out: dict[int, TreeNode | None] = {}  # collections, and what they are in
     roots: dict[int, list[TreeNode]] = {}  # by thread
     device = None if has_device else torch.device("cpu")
     has_tensors = False
     for row in trace.sql(_SLICES):
         has_tensors = has_tensors or row["tensors"] is not None
+        parent = -1 if row["parent"] is None else row["parent"]
+        around = left_out[parent] if parent in left_out else nodes.get(parent)
+        is_collection = row["name"].startswith("gc: generation ")
+        if is_collection and not collections:
+            left_out[row["id"]] = around
+            continue
+        name = "Python GC" if is_collection else row["name"]
         start = zero_ns + row["start_ns"]
-        node = nodes[row["id"]] = TreeNode(row["id"], row["name"], start, start + row["duration_ns"], row["tid"] or 0)
-        node.parent = nodes.get(-1 if row["parent"] is None else row["parent"])
+        node = nodes[row["id"]] = TreeNode(row["id"], name, start, start + row["duration_ns"], row["tid"] or 0)
+        node.parent = around
         if node.parent is None and row["is_async"]:  # a range that was never closed lasts longer than what it is in
             node.parent = _open_at(roots.get(node.start_tid, []), start)
         _describe(node, row, device, modules)

@@ -10,6 +10,8 @@ import ast
 import gc
 import inspect
 import json
+import logging
+import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +113,7 @@ class EventSource:
         self.use_device = use_device
         self.with_overload_names = with_overload_names
         self._device_type = _DEVICE_TYPES.get(use_device or "", DeviceType.CUDA)
+        self.timeout_s: float | None = None
         self._events: list[FunctionEvent] | None = None
         self.tree: list[TreeNode] | None = None  # of _event_tree.py
 
@@ -119,11 +122,28 @@ class EventSource:
             was_on = gc.isenabled()
             gc.disable()  # a million new objects, none of them garbage
             try:
-                self._events = [FunctionEvent(self, index) for index in range(len(self.columns))]
+                self._events = self._events_in_time()
             finally:
                 if was_on:
                     gc.enable()
         return self._events
+
+    def _events_in_time(self) -> list[FunctionEvent]:
+        """Those that can be made before the timeout (post_processing_timeout_s), the earliest ones; torch's warning."""
+        count = len(self.columns)
+        if self.timeout_s is None:
+            return [FunctionEvent(self, index) for index in range(count)]
+        end = time.perf_counter() + self.timeout_s
+        events: list[FunctionEvent] = []
+        while len(events) < count and time.perf_counter() < end:
+            events.extend(FunctionEvent(self, index) for index in range(len(events), min(len(events) + 1000, count)))
+        if len(events) < count:
+            logging.getLogger("torch.autograd.profiler").warning(
+                "Profiler _parse_kineto_results timed out after %.3f seconds, returning partial results with %d events",
+                self.timeout_s,
+                len(events),
+            )
+        return events
 
     def all_fields(self, event: FunctionEvent, index: int) -> dict[str, Any]:
         known = _fields_so_far(event)
@@ -144,7 +164,8 @@ class EventSource:
             parent = self.columns.parent(index)
             value = known[name] = None if parent is None else self.events()[parent]
         elif name == "cpu_children":
-            value = known[name] = [self.events()[child] for child in self.columns.children(index)]
+            events = self.events()  # in order of time: a parent comes before its children
+            value = known[name] = [events[child] for child in self.columns.children(index) if child < len(events)]
         elif "trace_name" in known:
             raise AttributeError(f"'FunctionEvent' object has no attribute '{name}'")
         else:

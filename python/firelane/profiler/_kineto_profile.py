@@ -114,6 +114,9 @@ class _KinetoProfile:
             warnings.warn(_WITH_MODULES_IS_DEPRECATED, FutureWarning, stacklevel=2)
         if _WARNS_OF_ADJUSTING and _asked_for(self.experimental_config, "adjust_profiler_step"):
             warnings.warn(_ADJUST_IS_DEPRECATED, FutureWarning, stacklevel=2)
+        is_on_device = _is_available(self.use_device)
+        if ProfilerActivity.CPU not in self.activities and not is_on_device:
+            raise AssertionError("No activities specified for the profiler")
         wanted = _activities.wanted_of(self.activities, self.activity_configs, self._custom_profiler_config)
         flags = flags_of(
             self,
@@ -121,7 +124,7 @@ class _KinetoProfile:
             stacks=self.with_stack and wanted.stacks,
             use_cpu=ProfilerActivity.CPU in self.activities,
             without=wanted.without,
-            use_device=self.use_device if wanted.device and _is_available(self.use_device) else None,
+            use_device=self.use_device if wanted.device and is_on_device else None,
             front=self._front,
             output=self._output(),
             **self._more_flags(),
@@ -360,6 +363,7 @@ class _KinetoProfile:
 def flags_of(profiler: Any, **more: Any) -> RecordFlags:
     """What a profiler with torch's attributes asks for; `more` overrides it."""
     config = profiler.experimental_config
+    front = more.get("front", RecordFlags.front)
     asked_for = {
         "shapes": profiler.record_shapes,
         "memory": profiler.profile_memory,
@@ -370,9 +374,17 @@ def flags_of(profiler: Any, **more: Any) -> RecordFlags:
         "overload_names": _asked_for(config, "capture_overload_names"),
         "event_metadata": _asked_for(config, "expose_kineto_event_metadata"),
         "call_stacks": profiler.with_stack and _asked_for(config, "verbose"),
+        "collections": front != RecordFlags.front or _wants_collections(profiler.with_stack, config),
+        "results_timeout_s": profiler.post_processing_timeout_s,
         "adjust_steps": _asked_for(config, "adjust_profiler_step"),
     }
     return RecordFlags(**{**asked_for, **more})
+
+
+def _wants_collections(with_stack: bool, config: Any) -> bool:
+    """As torch, with stacks and for who asks; with stacks always where torch has no such option, before 2.9."""
+    is_option = "record_python_gc_info" in (torch._C._profiler._ExperimentalConfig.__init__.__doc__ or "")
+    return with_stack and (_asked_for(config, "record_python_gc_info") or not is_option)
 
 
 def _device_of(activities: set[ProfilerActivity]) -> str | None:

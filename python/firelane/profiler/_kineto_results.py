@@ -43,7 +43,9 @@ class KinetoResults:
         if source.tree is None:
             recording = self._recording
             has_device = recording.flags.use_device is not None
-            source.tree = event_tree(self._trace, self.trace_start_ns(), has_device, recording.owners)
+            source.tree = event_tree(
+                self._trace, self.trace_start_ns(), has_device, recording.owners, recording.flags.collections
+            )
         return source.tree
 
     def save(self, path: str) -> None:

@@ -73,6 +73,8 @@ class RecordFlags:
     overload_names: bool = False  # in events and Chrome traces; tables can group by them anyway
     event_metadata: bool = False  # FunctionEvent.metadata_json holds the args of the Chrome trace
     call_stacks: bool = False  # Chrome traces have each event's Python frames as one text, too
+    collections: bool = True  # Chrome traces and event trees have garbage collections
+    results_timeout_s: float | None = None  # events() has what can be had in this time
     adjust_steps: bool = False  # in Chrome traces, steps begin where the functions that called step() have returned
     front: str = "firelane.profiler"  # what the user called; advice names its options
     light: bool = False  # light steps first; begin_full() ends them
@@ -82,9 +84,14 @@ class RecordFlags:
     follow_tensors: bool = True  # for few steps: 200 bytes of each tensor stay until the end
 
     @property
+    def is_drop_in(self) -> bool:
+        """Whether exports follow torch's rules to the letter."""
+        return self.front == "firelane.profiler"
+
+    @property
     def shows_flops(self) -> bool:
         """Whether rows and events say FLOPs: torch's only for who asks, though shapes are enough to know them."""
-        return self.flops or self.front != "firelane.profiler"
+        return self.flops or not self.is_drop_in
 
     @property
     def tensors(self) -> bool:
@@ -362,6 +369,8 @@ class Recording:
                 with_flops=self.flags.flops,
             )
             self._events = weakref.ref(events)
+            if self.flags.results_timeout_s is not None:
+                events._fill()  # now, so that its warning comes from here
         return events
 
     def own_events(self) -> list[FunctionEvent]:
@@ -381,6 +390,7 @@ class Recording:
             f = self.flags
             columns = trace._function_events(python_functions=f.stacks and WITH_PYTHON_FUNCTIONS)
             self._source = EventSource(columns, f.use_device, f.overload_names, f.event_metadata, f.shows_flops)
+            self._source.timeout_s = f.results_timeout_s
             duration_us = max(1, (time.perf_counter_ns() - begin) // 1000)
             self._stats.function_events_build_tree_call_duration_us = duration_us
         return self._source

@@ -151,6 +151,9 @@ def _number(text: str) -> bool | int | float | None:
     return None
 
 
+_MODULE_FILE = f"{torch.nn.Module.__module__.replace('.', '/')}.py"
+
+
 class PyFrameState(NamedTuple):
     file_name: str
     line_number: int
@@ -159,6 +162,9 @@ class PyFrameState(NamedTuple):
 
 def frame_of(name: str, line: int | None = None) -> PyFrameState:
     """By a slice's name; `line`: the one that runs, where it is known. Else the function's first one."""
+    if name.startswith("nn.Module: "):  # the function of torch that calls forward()
+        code = torch.nn.Module.__call__.__code__
+        return PyFrameState(_MODULE_FILE, line or code.co_firstlineno, code.co_name)
     parts = _FRAME.fullmatch(name)
     return PyFrameState(parts[1], line or int(parts[2]), parts[3]) if parts else PyFrameState("", line or 0, name)
 

@@ -67,6 +67,76 @@ def test_errors_are_torchs():
         profile(activities=[{CUDA: ProfilerActivityConfig(profiler_configs=[CuspyConfig()])}])
 
 
+CASES = {
+    "no group": [{"x": []}],
+    "no group, with types": [{"x": ["CPU_OP"]}],
+    "no group, of another type": [{1: None}],
+    "no group beside one": [{"x": []}, CPU],
+    "no device": [CUDA],
+    "no device, nothing of it": [{CUDA: []}],
+    "no device, types of another group": [{CUDA: ["CPU_OP"]}],
+    "a type of no group": [{CPU: ["CPU_OP", "NO_SUCH_TYPE"]}],
+    "a type of another group": [{CPU: ["CONCURRENT_KERNEL"]}],
+    "a type that is no name": [{CPU: [3]}],
+    "no list of types": [{CPU: 5}],
+    "a name instead of a list": [{CPU: "CPU_OP"}],
+    "an empty dict": [{}],
+    "a name": "cpu",
+    "a list of a name": ["cpu"],
+    "no list": 5,
+    "twice": [CPU, CPU],
+    "twice in dicts": [{CPU: ["CPU_OP"]}, {CPU: []}],
+}
+NO_ACTIVITIES = (AssertionError, "No activities specified for the profiler")
+
+
+def error_of(profile, activities):
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with profile(activities=activities):
+                run()
+    except Exception as error:
+        return type(error), str(error)
+    return None
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "device" not in case or not torch.cuda.is_available()])
+def test_errors_are_torchs_own_where_torch_has_these_activities(case):
+    ours = error_of(profile, CASES[case])
+    assert ours is not None
+    if case.startswith(("no group", "no device")) and "beside" not in case:
+        assert ours == NO_ACTIVITIES
+    if not hasattr(torch.profiler, "ProfilerActivityConfig"):
+        return
+    theirs = error_of(torch.profiler.profile, CASES[case])
+    assert ours[0] is theirs[0]
+    if "_prepare_profiler" not in theirs[1] and case != "a name instead of a list":  # of its letters, any may be first
+        assert ours[1] == theirs[1]
+
+
+@pytest.mark.skipif(not hasattr(torch.profiler, "ProfilerActivityConfig"), reason="torch 2.15 has these activities")
+@pytest.mark.parametrize(
+    "types",
+    [
+        None,
+        *([], ["CPU_OP"], ["USER_ANNOTATION"], ["PYTHON_FUNCTION"], ["CPU_INSTANT_EVENT"], ["EXTERNAL_CORRELATION"]),
+        *(["CPU_OP", "USER_ANNOTATION"], ["CPU_OP", "PYTHON_FUNCTION", "CPU_INSTANT_EVENT"], ["CUDA_RUNTIME"]),
+    ],
+    ids=str,
+)
+def test_chrome_traces_have_what_torchs_have(tmp_path, types):
+    def categories(profile):
+        with profile(activities=[{CPU: types}], with_stack=True, profile_memory=True) as prof:
+            run()
+        prof.export_chrome_trace(str(tmp_path / "trace.json"))
+        events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+        ops = {e["name"] for e in events if e.get("cat") in ("cpu_op", "user_annotation")}
+        return {e["cat"] for e in events if "cat" in e}, ops
+
+    assert categories(profile) == categories(torch.profiler.profile)
+
+
 def test_the_activities_are_attributes_as_in_torch():
     config = ProfilerActivityConfig(activity_types=["GPU_MEMCPY"], profiler_configs=[CuspyConfig()])
     prof = profile(activities=[CPU, {CUDA: config}])
@@ -115,6 +185,30 @@ def test_what_is_asked_for_and_not_recorded_is_said():
     metrics = ProfilerActivityConfig(profiler_configs=[PerformanceMetricsConfig(["GpuTime"])])
     with pytest.warns(UserWarning, match="firelane does not record hardware metrics of XPU"):
         profile(activities=[CPU, {ProfilerActivity.XPU: metrics}])
+
+
+@pytest.mark.parametrize(
+    "option, words",
+    [
+        ("enable_graph_dependencies", "dependencies between the nodes of CUDA graphs"),
+        ("enable_event_node_ids", "nodes of CUDA events in graphs"),
+    ],
+)
+@pytest.mark.parametrize("by_name", [False, True], ids=["CuspyConfig", "custom_profiler_config"])
+def test_options_of_cuspy_that_are_not_recorded_are_said(option, words, by_name):
+    activities, config = [CPU, {CUDA: ProfilerActivityConfig(profiler_configs=[CuspyConfig(**{option: True})])}], None
+    if by_name:
+        if not hasattr(torch._C._profiler._ExperimentalConfig(), "custom_profiler_config"):
+            pytest.skip("this torch does not say what custom_profiler_config is")
+        text = json.dumps({"backend": "cuspy", option: True})
+        activities, config = [CPU, CUDA], torch._C._profiler._ExperimentalConfig(custom_profiler_config=text)
+    with pytest.warns(UserWarning, match=f"firelane does not record {words}; the rest is recorded"):
+        prof = profile(activities=activities, experimental_config=config)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "CUDA is not available")
+        with prof:
+            run()
+    assert "aten::add" in {event.name for event in prof.events()}
 
 
 def test_with_modules_is_deprecated_in_torchs_words_and_records_eager_modules():

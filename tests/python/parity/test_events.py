@@ -141,6 +141,35 @@ def test_python_functions_are_events_where_torchs_are(both):
         assert all(e.python_id > 0 for e in ours.events() if e.is_python_function)
 
 
+def test_events_end_where_the_time_for_them_does(both, caplog):
+    def run():
+        for _ in range(10):
+            torch.ones(2).add(1)
+
+    for prof in both(run, post_processing_timeout_s=0.0):
+        caplog.clear()
+        with caplog.at_level("WARNING", logger="torch.autograd.profiler"):
+            events = prof.events()
+        assert "timed out after 0.000 seconds, returning partial results with 0 events" in caplog.text
+        assert len(events) == 0
+    theirs, ours = both(run, post_processing_timeout_s=60.0)
+    assert len(ours.events()) == len(theirs.events()) > 20
+
+
+def test_events_that_were_cut_off_have_the_children_that_there_are(monkeypatch):
+    with firelane.profiler.profile(activities=CPU, post_processing_timeout_s=1.0) as prof, record_function("all of it"):
+        for _ in range(1200):
+            torch.ones(2)
+    clock = iter([0.0, 0.5, 2.0])  # for the first thousand
+    monkeypatch.setattr("firelane.profiler._events.time.perf_counter", lambda: next(clock))
+    events = prof.events()
+    monkeypatch.undo()
+    assert len(events) == 1000
+    (whole,) = [event for event in events if event.name == "all of it"]
+    assert len(whole.cpu_children) == len([event for event in events if event.name == "aten::ones"])
+    assert [row.count for row in prof.key_averages() if row.key == "aten::ones"] == [1200]  # tables have everything
+
+
 def test_a_profile_for_the_trace_alone_has_no_events(tmp_path):
     config = kineto._ExperimentalConfig()
     if not hasattr(config, "trace_only"):
@@ -297,6 +326,51 @@ def test_torchs_own_analyses_run_on_the_tree(profile):
         add()
     evaluation = _utils.BasicEvaluation(prof.profiler)
     assert {event.name for event in evaluation.events} >= {"aten::ones", "aten::add"}
+
+
+class Tidy(torch.nn.Module):
+    """Something for each pattern of TorchTidy that a CPU can show."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 4, 3)
+        self.norm = torch.nn.BatchNorm2d(4)
+
+    def forward(self, x):
+        return self.norm(self.conv(x)).sum()
+
+
+def test_pattern_matchers_find_the_same_lines(capsys, no_collections):
+    matcher = pytest.importorskip("torch.profiler._pattern_matcher", reason="torch 2.15 has it no more")
+    model = Tidy()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, foreach=False)
+    loader = torch.utils.data.DataLoader(torch.ones(4, 3, 8, 8), batch_size=2)
+
+    def run():
+        for batch in loader:
+            optimizer.zero_grad(set_to_none=False)
+            model(batch).backward()
+            optimizer.step()
+
+    def matches(profile):
+        with profile(activities=CPU, with_stack=True, record_shapes=True, profile_memory=True) as prof:
+            run()
+        matcher.report_all_anti_patterns(prof, json_report_dir=None)
+        lines = [line for line in capsys.readouterr().out.splitlines() if "Location" in line]
+        classes = [getattr(matcher, name) for name in PATTERNS]
+        counts = {each.__name__: len(each(prof).matched_events()) for each in classes}
+        return counts, lines
+
+    run()
+    theirs, ours = matches(torch.profiler.profile), matches(firelane.profiler.profile)
+    assert ours == theirs
+    assert all(ours[0].values()), ours
+
+
+PATTERNS = (
+    *("OptimizerSingleTensorPattern", "SynchronizedDataLoaderPattern", "GradNotSetToNonePattern"),
+    "Conv2dBiasFollowedByBatchNorm2dPattern",
+)
 
 
 @PROFILES

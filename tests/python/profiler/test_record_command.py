@@ -203,6 +203,14 @@ def test_an_unfinished_step_does_not_count(folder):
     assert "3 steps recorded" in done.stderr
 
 
+def test_735_steps_were_told_of_a_trace_of_11996(folder):
+    """The summary counts each step that was recorded, and so does the trace."""
+    done = record(folder, LOOP, "3004", flags=["--steps", "3000", "--no-shapes", "--no-memory", "--no-lines"])
+    assert done.returncode == 0, done.stderr
+    assert step_numbers(folder / "run.lane") == list(range(4, 3004))
+    assert re.search(r"\b3000 steps recorded", done.stderr), done.stderr
+
+
 def test_a_summary_at_exit_is_not_lost_where_no_thread_starts_any_more(folder):
     """As from Python 3.12 on."""
     refused = """

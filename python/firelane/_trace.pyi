@@ -358,6 +358,8 @@ class Trace:
         stacks take a metric. An existing file is replaced only with force=True.
         """
 
+    def _export_as_torch(self, path: str | os.PathLike[str], *, collections: bool) -> None: ...
+
     def report(self, path: str | os.PathLike[str] | None = None, *, force: bool = False) -> str | None:
         """
         The verdict and everything behind it in one document: the viewer for a path that ends in .html,

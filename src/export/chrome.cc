@@ -41,7 +41,7 @@ class ChromeExport {
         sink_(sink),
         place_(place),
         events_(model, sink, place_),
-        kineto_(model),
+        kineto_(model, place.torch),
         has_overload_names_(model.find_metadata("capture_overload_names") != nullptr) {}
 
   Result<void> run() {
@@ -209,6 +209,7 @@ class ChromeExport {
     std::vector<Entry> entries;
     const auto add = [&](EntryKind kind, const auto& table) {
       for (Row row = 0; row < table.size(); ++row) {
+        if (kind == EntryKind::kHost && kineto_.is_left_out(row)) continue;
         if (!is_async(table.lane[row])) entries.push_back({table.source[row], row, kind});
       }
     };
@@ -244,7 +245,7 @@ class ChromeExport {
 
   void write_from_columns(const Entry& entry) {
     own_args_ = "{";
-    JsonArgs args(model_, own_args_);
+    JsonArgs args(model_, own_args_, kineto_.has_plain_texts() ? ObjectTexts::kPlain : ObjectTexts::kAsTheyAre);
     switch (entry.kind) {
       case EntryKind::kHost: describe::visit_host_args(model_, entry.row, args); break;
       case EntryKind::kDevice: describe::visit_device_args(model_, entry.row, args); break;
@@ -274,18 +275,13 @@ class ChromeExport {
 
   template <typename Slices>
   void write_slice(const Slices& slices, Row row, std::string_view category, std::string_view args) {
-    write_slice(slices, row, category, model_.text(slices.name[row]), args);
-  }
-
-  template <typename Slices>
-  void write_slice(const Slices& slices, Row row, std::string_view category, std::string_view name,
-                   std::string_view args) {
-    write_slice(slices.lane[row], {slices.start_ns[row], slices.duration_ns[row]}, category, name, args);
+    write_slice(slices.lane[row], {slices.start_ns[row], slices.duration_ns[row]}, category,
+                model_.text(slices.name[row]), args);
   }
 
   void write_slice(LaneId lane, std::pair<int64_t, int64_t> start_and_duration_ns, std::string_view category,
                    std::string_view name, std::string_view args) {
-    events_.begin('X', category, name);
+    events_.begin('X', category, kineto_.written(name, written_));
     events_.lane(lane);
     events_.at(start_and_duration_ns.first);
     events_.lasting(start_and_duration_ns.first, start_and_duration_ns.second);
@@ -296,14 +292,11 @@ class ChromeExport {
   void write_host(Row row, std::string_view args) {
     const HostSlices& host = model_.host_slices;
     const Row detail = has_overload_names_ && host.kind[row] == HostKind::kOp ? host.detail[row] : kNoRow;
-    if (detail != kNoRow && model_.op_details.overload[detail] != kNoString) {
-      const std::string_view overload = model_.text(model_.op_details.overload[detail]);
-      const std::string name = std::string(model_.text(host.name[row])).append(".").append(overload);
-      write_slice(host, row, describe::host_category(model_, row), name, args);
-    } else {
-      write_slice(host.lane[row], kineto_.host_times(row), describe::host_category(model_, row), kineto_.host_name(row),
-                  args);
-    }
+    std::string_view name = kineto_.host_name(row);
+    std::string with_overload;
+    if (detail != kNoRow && model_.op_details.overload[detail] != kNoString)
+      name = with_overload.append(name).append(".").append(model_.text(model_.op_details.overload[detail]));
+    write_slice(host.lane[row], kineto_.host_times(row), describe::host_category(model_, row), name, args);
     auto served = std::lower_bound(work_of_.begin(), work_of_.end(), std::pair{row, Row{0}});
     for (; served != work_of_.end() && served->first == row; ++served)
       write_flow('s', kOpToWork, kOpToWork, served->second + 1, host.lane[row], host.start_ns[row]);
@@ -479,6 +472,7 @@ class ChromeExport {
   std::vector<std::pair<Row, Row>> backward_of_;  // forward slice, op_details of its backward op
   std::vector<std::pair<Row, Row>> work_of_;      // op and its device work, where no id joins them; sorted
   std::string own_args_;
+  std::string written_;
   bool has_overload_names_;  // asked for when recording, as in torch
 };
 

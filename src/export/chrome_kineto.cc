@@ -36,23 +36,37 @@ void add_index(size_t index, std::string& args) {
 
 }  // namespace
 
-KinetoExtras::KinetoExtras(const Model& model)
+KinetoExtras::KinetoExtras(const Model& model, TorchRules rules)
     : model_(model),
       is_wanted_(describe::is_our_recording(model)),
+      rules_(is_wanted_ ? rules : TorchRules{}),
       adjusts_steps_(is_wanted_ && model.find_metadata("adjust_profiler_step") != nullptr),
       has_call_stacks_(is_wanted_ && model.find_metadata("call_stacks") != nullptr) {
   if (!is_wanted_) return;
   uint32_t last = 0;
   for (Row row = 0; row < model.host_slices.size(); ++row) {
-    if (!is_frame(model, row)) continue;
+    if (!is_frame(model, row) || is_left_out(row)) continue;
     if (python_ids_.empty()) python_ids_.resize(model.host_slices.size());
     python_ids_[row] = ++last;
   }
 }
 
+bool KinetoExtras::is_collection(Row row) const {
+  return is_wanted_ && model_.text(model_.host_slices.name[row]).starts_with(kCollection) && is_frame(model_, row);
+}
+
 std::string_view KinetoExtras::host_name(Row row) const {
-  const std::string_view name = model_.text(model_.host_slices.name[row]);
-  return is_wanted_ && name.starts_with(kCollection) && is_frame(model_, row) ? "Python GC" : name;
+  return is_collection(row) ? "Python GC" : model_.text(model_.host_slices.name[row]);
+}
+
+// Kineto's, from torch 2.13 on; before, a quotation mark in a name broke the file.
+std::string_view KinetoExtras::written(std::string_view name, std::string& buffer) const {
+  if (!rules_.plain_texts || name.find_first_of("\"\\\n") == std::string_view::npos) return name;
+  buffer.assign(name);
+  std::erase(buffer, '\n');
+  std::ranges::replace(buffer, '"', '\'');
+  std::ranges::replace(buffer, '\\', '/');
+  return buffer;
 }
 
 // A step begins and ends in calls of prof.step(), somewhere inside functions that return later: so that slices nest, it
@@ -118,8 +132,9 @@ void KinetoExtras::add_call_stack(Row row, std::string& args) const {
   if (detail != kNoRow && model_.op_details.stack[detail] != kNoString)
     return;  // TorchScript's, which is there already
   std::string stack;
+  std::string buffer;
   for (Row at = model_.host_slices.parent[row]; at != kNoRow; at = model_.host_slices.parent[at]) {
-    if (has_python_id(at)) (stack += host_name(at)) += ';';
+    if (has_python_id(at)) (stack += written(host_name(at), buffer)) += ';';
   }
   if (stack.empty()) return;
   if (args.size() > 1) args += ", ";

@@ -9,17 +9,23 @@
 #include <vector>
 
 #include "export/chrome_events.h"
+#include "export/place.h"
 #include "model/model.h"
 
 namespace firelane::exporter {
 
 class KinetoExtras {
  public:
-  explicit KinetoExtras(const Model& model);
+  explicit KinetoExtras(const Model& model, TorchRules rules = {});
 
   bool is_wanted() const { return is_wanted_; }
+  // Whether torch.profiler would not write this host slice.
+  bool is_left_out(Row row) const { return !rules_.has_collections && is_collection(row); }
   // The name that Kineto gives to a host slice.
   std::string_view host_name(Row row) const;
+  // A name as it is written: the text itself, or `buffer`.
+  std::string_view written(std::string_view name, std::string& buffer) const;
+  bool has_plain_texts() const { return rules_.plain_texts; }
   // Start and duration; those of steps are as adjust_profiler_step wants them, if it was asked for.
   std::pair<int64_t, int64_t> host_times(Row row) const;
   // "Python id", "Python parent id", "Python module id", "Ev Idx", and "Call stack" if it was asked for, to an object
@@ -39,12 +45,14 @@ class KinetoExtras {
   std::string file_pair(std::string_view file) const;
 
  private:
+  bool is_collection(Row row) const;
   bool has_python_id(Row row) const { return !python_ids_.empty() && python_ids_[row] != 0; }
   void add_python_ids(Row row, std::string& args) const;
   void add_call_stack(Row row, std::string& args) const;
 
   const Model& model_;
   bool is_wanted_;
+  TorchRules rules_;  // none for others' traces
   bool adjusts_steps_;
   bool has_call_stacks_;
   std::vector<uint32_t> python_ids_;  // per host slice; 0: no Python frame. Empty without frames

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "export/json_args.h"
 #include "model/trace_builder.h"
 
 namespace firelane::exporter {
@@ -75,6 +76,41 @@ TEST(Chrome, hardware_counters_are_written_as_kineto_does) {
 TEST(Chrome, hostile_names_are_escaped) {
   const std::string text = chrome(TraceBuilder().op("\"\\\n\x01\xFF</script>", {.start_us = 0, .end_us = 1}).build());
   EXPECT_NE(text.find("\"name\": \"\\\"\\\\\\n\\u0001\xEF\xBF\xBD</script>\""), std::string::npos) << text;
+}
+
+std::string chrome_as_torch(const Model& model, bool has_collections) {
+  StringSink sink;
+  const TorchRules rules{.plain_texts = true, .has_collections = has_collections};
+  const Result<void> result = export_chrome(model, sink, {.torch = rules});
+  return result.ok() ? sink.text : "error: " + result.error().message;
+}
+
+Model with_a_collection() {
+  Model model = TraceBuilder()
+                    .python("{\"a\\b\nc\"}.py(1): f", {.start_us = 0, .end_us = 9})
+                    .python("gc: generation 2", {.start_us = 1, .end_us = 8})
+                    .python("callback", {.start_us = 2, .end_us = 3})
+                    .build();
+  model.info.origin = Origin::kFirelane;
+  return model;
+}
+
+TEST(Chrome, as_torch_writes_names_they_have_neither_quotation_marks_nor_backslashes) {
+  const std::string text = chrome_as_torch(with_a_collection(), true);
+  EXPECT_NE(text.find(R"("name": "{'a/bc'}.py(1): f")"), std::string::npos) << text;
+  EXPECT_NE(text.find("Python GC"), std::string::npos) << text;
+  EXPECT_NE(chrome(with_a_collection()).find(R"("name": "{\"a\\b\nc\"}.py(1): f")"), std::string::npos);
+}
+
+TEST(Chrome, a_collection_that_is_left_out_is_nobodys_parent) {
+  const std::string text = chrome_as_torch(with_a_collection(), false);
+  EXPECT_EQ(text.find("Python GC"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("Python id": 2, "Python parent id": 1)"), std::string::npos) << text;
+}
+
+TEST(Chrome, as_torch_writes_keywords_texts_with_quotation_marks_are_none_and_lists_are_kept) {
+  EXPECT_EQ(plain_object(R"({"a, \"b": "x", "c": "say \"hi\"", "d": ["\"", "y"], "e": 1, "f": "\\", "g": "\""})"),
+            R"({"a, \"b": "x", "c": "None", "d": ["\"", "y"], "e": 1, "f": "\\", "g": "None"})");
 }
 
 // A source of two events, to be asked in ascending order.

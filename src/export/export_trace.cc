@@ -22,7 +22,7 @@ std::string joined(const List& list) {
 }
 
 Result<void> write_format(const Model& model, const ExportOptions& options, ByteSink& sink) {
-  if (options.format == "chrome") return export_chrome(model, sink, {.file = options.file});
+  if (options.format == "chrome") return export_chrome(model, sink, {.file = options.file, .torch = options.torch});
   if (options.format == "perfetto") export_perfetto(model, sink);
   if (options.format == "speedscope") export_speedscope(model, sink);
   if (options.format == "stacks") {

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "export/byte_sink.h"
+#include "export/place.h"
 #include "model/model.h"
 
 namespace firelane::exporter {
@@ -20,7 +21,8 @@ struct ExportOptions {
   std::string table;                // csv: which table of model/catalog.h
   std::string metric = "self_cpu";  // stacks: one of kStackMetrics
   bool gzip = false;
-  std::string file;  // the name of the file that it goes to; Kineto's Chrome traces hold theirs
+  std::string file;    // the name of the file that it goes to; Kineto's Chrome traces hold theirs
+  TorchRules torch{};  // chrome
 };
 
 // Whether the options fit together; says what is wrong with them otherwise.

@@ -19,6 +19,13 @@ struct ArrowEnd {
   int64_t time_ns = 0;  // where it ends, of the trace
 };
 
+// What torch.profiler leaves out of a Chrome trace or writes in other words. A drop-in for it does the same; our own
+// exports keep what was recorded.
+struct TorchRules {
+  bool plain_texts = false;     // no quotation marks in names, and none of the keyword texts that have some
+  bool has_collections = true;  // garbage collections, which are asked for there
+};
+
 struct ExportPlace {
   int64_t number = 0;                    // of the trace in the file: processes and arrows get ids of their own by it
   std::string name;                      // "rank 3", before the names of its processes; "": the only trace
@@ -27,6 +34,7 @@ struct ExportPlace {
   bool without_memory = false;  // allocations are written elsewhere
   // traceName, for recordings of our own; it comes last, and tells who waits for the file that it is complete.
   std::string file{};
+  TorchRules torch{};  // for recordings of our own
 
   bool is_alone() const { return name.empty(); }
 };

@@ -355,7 +355,10 @@ class Recording:
                 stacklevel=3,
             )
             return
-        trace.export(path, to="chrome", force=True)
+        if self.flags.is_drop_in:
+            trace._export_as_torch(path, collections=self.flags.collections)
+        else:
+            trace.export(path, to="chrome", force=True)
 
     @property
     def function_events(self) -> RecordedEvents:

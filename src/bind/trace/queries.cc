@@ -82,17 +82,31 @@ Table sql(const Trace& trace, const std::string& query) {
   return {answer.get()};
 }
 
+void write_file(const Trace& trace, const std::filesystem::path& path, const exporter::ExportOptions& options,
+                bool force) {
+  const nb::gil_scoped_release release_gil;
+  FileSink sink(path, force);
+  const Result<void> done = exporter::export_trace(*trace.model, options, sink);
+  if (!done.ok()) throw TraceError(done.error().message);
+  sink.finish();
+}
+
 void export_file(const Trace& trace, const std::filesystem::path& path, const std::string& to, const std::string& table,
                  const std::string& metric, bool force) {
   const exporter::ExportOptions options{
       .format = to, .table = table, .metric = metric, .gzip = path.extension() == ".gz", .file = path.string()};
   const Result<void> checked = exporter::check_export(options);
   if (!checked.ok()) throw nb::value_error(checked.error().message.c_str());
-  const nb::gil_scoped_release release_gil;
-  FileSink sink(path, force);
-  const Result<void> done = exporter::export_trace(*trace.model, options, sink);
-  if (!done.ok()) throw TraceError(done.error().message);
-  sink.finish();
+  write_file(trace, path, options, force);
+}
+
+// What Recording.export_chrome_trace() of the drop-in writes.
+void export_as_torch(const Trace& trace, const std::filesystem::path& path, bool collections) {
+  const exporter::ExportOptions options{.format = "chrome",
+                                        .gzip = path.extension() == ".gz",
+                                        .file = path.string(),
+                                        .torch = {.plain_texts = true, .has_collections = collections}};
+  write_file(trace, path, options, true);
 }
 
 }  // namespace
@@ -109,6 +123,8 @@ void bind_queries(nb::class_<Trace>& trace) {
                     "force: bool = False) -> None"),
             "Writes the trace for another tool, compressed when the name ends in .gz. csv needs a table,\n"
             "stacks take a metric. An existing file is replaced only with force=True.");
+  trace.def("_export_as_torch", &export_as_torch, nb::arg("path"), nb::kw_only(), nb::arg("collections"),
+            nb::sig("def _export_as_torch(self, path: str | os.PathLike[str], *, collections: bool) -> None"));
 }
 
 }  // namespace firelane::bind_trace

@@ -31,12 +31,13 @@ void record(void* address, int64_t bytes, int64_t total, format::MemoryAction ac
                           .action = action});
 }
 
-// Freed by us or by the allocator's own function: the memory is the same.
+// Freed by us or by the allocator's own function: the memory is the same. Between recordings, too, blocks leave the
+// table: a later recording sees the frees of what is left, as torch's does.
 void report_and_free(void* address) {
-  if (g_cpu_on.load(std::memory_order_relaxed) && address != nullptr) {
+  if (address != nullptr) {
     if (const int64_t bytes = g_sizes.take(reinterpret_cast<uintptr_t>(address)); bytes >= 0) {
       const int64_t total = g_total.fetch_sub(bytes, std::memory_order_relaxed) - bytes;
-      record(address, -bytes, total, format::MemoryAction::kFree);
+      if (g_cpu_on.load(std::memory_order_relaxed)) record(address, -bytes, total, format::MemoryAction::kFree);
     }
   }
   g_inner_deleter.load(std::memory_order_relaxed)(address);
@@ -110,8 +111,6 @@ bool enable_cpu_memory_hook(const char*& reason) noexcept {
     reason = "CPU memory: no address space for the table of block sizes";
     return false;
   }
-  g_sizes.clear();
-  g_total = 0;
   g_untracked = 0;
   g_inner = current;
   g_inner_deleter = current->raw_deleter();

@@ -28,11 +28,6 @@ class SizeTable {
     if (memory != MAP_FAILED) entries_ = static_cast<Entry*>(memory);
     return entries_ != nullptr;
   }
-  // Forgets all blocks and gives the memory back. Blocks inserted meanwhile may be forgotten or not.
-  void clear() noexcept {
-    far_count_.store(0, std::memory_order_relaxed);
-    if (entries_ != nullptr) ::madvise(entries_, kEntryCount * sizeof(Entry), MADV_DONTNEED);
-  }
 
   // REQUIRES: map() was true; address != 0.
   bool insert(uint64_t address, int64_t bytes) noexcept {

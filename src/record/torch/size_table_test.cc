@@ -26,14 +26,6 @@ TEST(SizeTable, an_address_can_come_back_with_another_size) {
   EXPECT_EQ(table.take(0x1000), 128);
 }
 
-TEST(SizeTable, clear_forgets) {
-  SizeTable table;
-  ASSERT_TRUE(table.map());
-  EXPECT_TRUE(table.insert(0x1000, 64));
-  table.clear();
-  EXPECT_EQ(table.take(0x1000), -1);
-}
-
 TEST(SizeTable, blocks_beyond_the_near_part_are_found_among_unknown_ones) {
   SizeTable table;
   ASSERT_TRUE(table.map());

@@ -165,16 +165,39 @@ def test_the_window_is_marked_at_the_end_of_the_file(both, tmp_path):
     assert marks(ours) == marks(theirs)
 
 
+# torch has the option from 2.9 on; before, ours has collections in all traces with stacks.
+CAN_ASK_FOR_COLLECTIONS = "record_python_gc_info:" in (torch._C._profiler._ExperimentalConfig.__init__.__doc__ or "")
+
+
+def counts_of_collections(prof, path):
+    """In the Chrome trace and in the event tree."""
+    names = collections.Counter(e["name"] for e in chrome(prof, path)["traceEvents"])
+    nodes = collections.Counter(node.name for node in walk(prof.profiler.kineto_results.experimental_event_tree()))
+    return names["Python GC"], nodes["Python GC"]
+
+
+def walk(nodes):
+    for node in nodes:
+        yield node
+        yield from walk(node.children)
+
+
 def test_collections_are_called_python_gc(both, tmp_path):
-    # torch has the option from 2.9 on; ours records collections whenever it records stacks.
-    is_theirs = "record_python_gc_info:" in (torch._C._profiler._ExperimentalConfig.__init__.__doc__ or "")
-    theirs, ours = both(gc.collect, config={"record_python_gc_info": True} if is_theirs else None, with_stack=True)
+    config = {"record_python_gc_info": True} if CAN_ASK_FOR_COLLECTIONS else None
+    theirs, ours = both(gc.collect, config=config, with_stack=True)
+    assert counts_of_collections(ours, tmp_path / "ours.json") == (1, 1)
+    if CAN_ASK_FOR_COLLECTIONS:
+        assert counts_of_collections(theirs, tmp_path / "theirs.json") == (1, 1)
 
-    def count(prof):
-        names = collections.Counter(e["name"] for e in events_of(prof, tmp_path / "trace.json", "python_function"))
-        return names["Python GC"]
 
-    assert (count(ours), count(theirs)) == (1, int(is_theirs))
+@pytest.mark.skipif(not CAN_ASK_FOR_COLLECTIONS, reason="torch before 2.9 has no option for them")
+@pytest.mark.parametrize("asked, stacks", [(False, True), (True, False), (False, False)])
+def test_collections_were_written_although_nobody_asked_for_them(both, tmp_path, asked, stacks):
+    profs = both(gc.collect, config={"record_python_gc_info": asked}, with_stack=stacks)
+    assert [counts_of_collections(prof, tmp_path / "trace.json") for prof in profs] == [(0, 0), (0, 0)]
+    assert profs[1].trace.sql("select 1 from host_slices where name = 'gc: generation 2'")  # they are in the recording
+    profs[1].trace.export(str(tmp_path / "own.json"), to="chrome")  # our own exports have all of it
+    assert "Python GC" in (tmp_path / "own.json").read_text()
 
 
 def test_stopping_left_a_thousand_python_functions_of_ours_in_the_trace(both, tmp_path):
@@ -240,3 +263,53 @@ def test_an_export_says_nothing_that_reading_it_again_does_not_understand(both, 
     assert [r["name"] for r in again.sql("select name from host_slices where kind='op' order by start_ns, id")] == [
         r["name"] for r in ours.trace.sql("select name from host_slices where kind='op' order by start_ns, id")
     ]
+
+
+def quoted():
+    """A function whose name and file have quotation marks, as those of torch.compile, and a range with some."""
+    space = {}
+    exec(compile("def called():\n    pass\n", '{"device": "cpu"}.py', "exec"), space)
+    space["called"].__code__ = space["called"].__code__.replace(co_name='ca"lled')
+
+    def run():
+        with record_function('a "range"'):
+            space["called"]()
+
+    return run
+
+
+def test_names_have_apostrophes_where_the_program_had_quotation_marks(both, tmp_path):
+    theirs, ours = both(quoted(), with_stack=True)
+
+    def names(prof):
+        frames = events_of(prof, tmp_path / "trace.json", "python_function")
+        return {e["name"] for e in frames if "device" in e["name"]}
+
+    def ranges(prof):
+        return [e["name"] for e in events_of(prof, tmp_path / "trace.json", "user_annotation")]
+
+    expected = {"{'device': 'cpu'}.py(1): ca'lled"}
+    assert names(ours) == expected
+    assert ranges(ours) == ["a 'range'"]
+    if torch.torch_version.TorchVersion(torch.__version__) >= "2.13":  # before, such a name breaks torch's file
+        assert names(theirs) == expected
+        assert ranges(theirs) == ranges(ours)
+
+
+def test_keywords_with_quotation_marks_are_none(both, tmp_path):
+    expected = {"stream": 0, "kept": "it's", "debug": "None", "several": "None", "is_on": True, "a, not: b": "x"}
+    keywords = {**expected, "debug": 'debug"', "several": 'a"b"c'}
+
+    def run():
+        with torch._C._profiler._RecordFunctionFast("fast", [torch.ones(2)], keywords):
+            pass
+
+    profs = both(run, record_shapes=True)
+
+    def args(prof):
+        (fast,) = [e for e in chrome(prof, tmp_path / "trace.json")["traceEvents"] if e.get("name") == "fast"]
+        return {key: fast["args"].get(key) for key in keywords}
+
+    assert [args(prof) for prof in profs] == [expected, expected]
+    (fast,) = [e for e in profs[1].events() if e.name == "fast"]
+    assert fast.kwinputs["debug"] == 'debug"'  # events have what was given

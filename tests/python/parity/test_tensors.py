@@ -14,6 +14,26 @@ PROFILES = pytest.mark.parametrize(
 )
 
 
+def test_a_block_of_an_earlier_recording_was_not_seen_to_be_freed(no_collections):
+    def freed_later(profile):
+        with profile(activities=CPU, profile_memory=True) as first:
+            kept = [torch.empty(3, 4), torch.empty(5, 6)]
+        kept.pop()  # between the recordings, where nobody sees it
+        with profile(activities=CPU, profile_memory=True) as second:
+            kept.clear()
+        allocated, _ = memory_of(first)
+        (freed,) = memory_of(second)
+        assert (freed.ptr, freed.alloc_size) == (allocated.ptr, -allocated.alloc_size)
+        return freed.alloc_size, freed.device, freed.total_reserved, allocated.total_allocated - freed.total_allocated
+
+    def memory_of(prof):
+        return [node.extra_fields for node in nodes_of(prof) if node.name == "[memory]"]
+
+    ours = freed_later(firelane.profiler.profile)
+    assert ours == (-48, torch.device("cpu"), 0, 48)
+    assert freed_later(torch.profiler.profile)[:3] == ours[:3]  # torch's total still holds what was freed in between
+
+
 def walk(nodes):
     for node in nodes:
         yield node

@@ -129,8 +129,8 @@ def test_forward_backward_links(pair):
 def frees_of_unknown_blocks(prof):
     """By the names around them, the bytes of frees of blocks that were not allocated while `prof` recorded.
 
-    torch keeps the size of each block that a profiler saw allocated, also when it is freed while none runs. What lies
-    at that address later is then taken for the old block: a recording in this process may leave such a size behind.
+    Both profilers know the blocks that they saw allocated earlier. torch keeps their sizes also when they are freed
+    while none runs: what lies at that address later is then taken for the old block.
     """
     found, allocations, nodes = collections.Counter(), [], prof.profiler.kineto_results.experimental_event_tree()
     for node in nodes:  # grows meanwhile
@@ -162,7 +162,7 @@ def test_memory_of_each_operator(pair):
         rows = [row for row in prof.key_averages() if row.key != "[memory]"]
         return {row.key: row.cpu_memory_usage - left_out[row.key] for row in rows}
 
-    assert memory(ours, collections.Counter()) == memory(theirs, frees_of_unknown_blocks(theirs))
+    assert memory(ours, frees_of_unknown_blocks(ours)) == memory(theirs, frees_of_unknown_blocks(theirs))
 
 
 def test_rows_and_their_order(pair):

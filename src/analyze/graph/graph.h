@@ -117,6 +117,7 @@ struct Graph {
 // What one slice of each kind costs the program while it is recorded, in ns.
 struct SliceCosts {
   double op = 0;
+  double line = 0;  // of an op or annotation whose line was noted, in addition
   double python = 0;
   double annotation = 0;
   double launch = 0;  // runtime and driver calls that queue work

@@ -226,6 +226,7 @@ RecordingCosts recording_costs(const Model& model, const HostTime& host, const S
   const bool shapes = has_shapes(model);
   for (const RecorderInfo::Cost& cost : model.info.recorder.costs) {
     if (cost.event == (shapes ? "op+inputs" : "op")) result.costs.op = cost.ns;
+    if (cost.event == "line") result.costs.line = cost.ns;
     if (cost.event == "python") result.costs.python = cost.ns;
     if (cost.event == "memory") result.costs.memory = cost.ns;
   }

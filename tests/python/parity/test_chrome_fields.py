@@ -166,7 +166,7 @@ def test_the_window_is_marked_at_the_end_of_the_file(both, tmp_path):
 
 
 def test_collections_are_called_python_gc(both, tmp_path):
-    # torch has the option from 2.9 on; ours records collections whenever it records stacks.
+    # torch has the option from 2.9 on; ours always records collections.
     is_theirs = "record_python_gc_info:" in (torch._C._profiler._ExperimentalConfig.__init__.__doc__ or "")
     theirs, ours = both(gc.collect, config={"record_python_gc_info": True} if is_theirs else None, with_stack=True)
 

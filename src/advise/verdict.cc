@@ -123,8 +123,7 @@ std::string step_text(const analyze::Study& study) {
   if (study.has_device_work && step_ns > 0) {
     // Of the average step, as in the findings: slow steps count in what the device did, too.
     const auto mean_ns = static_cast<double>(std::max<int64_t>(1, study.mean_step_ns()));
-    const auto busy_ns = static_cast<double>(study.per_step(study.breakdown.total.busy_ns()));
-    const double share = std::min(1.0, busy_ns / mean_ns);
+    const double share = device_busy_share(study);
     text += ", the device is busy " + short_percent(share) + " of it";
     const auto say_exposed = [&](int64_t ns, double least, const char* what) {
       const double exposed = std::min(share, static_cast<double>(study.per_step(ns)) / mean_ns);
@@ -167,6 +166,16 @@ std::string meaning_of(const analyze::Study& study) {
 }  // namespace
 
 std::string Verdict::sentence() const { return headline() + (step.empty() ? "" : "; " + step); }
+
+double device_busy_share(const analyze::Study& study) {
+  const auto mean_ns = static_cast<double>(std::max<int64_t>(1, study.mean_step_ns()));
+  const auto busy_ns = static_cast<double>(study.per_step(study.breakdown.total.busy_ns()));
+  return study.has_device_work ? std::min(1.0, busy_ns / mean_ns) : 0;
+}
+
+Verdict no_verdict(std::string reason) {
+  return {.bound = {.limit = Limit::kUnknown}, .label = "no verdict", .reason = std::move(reason)};
+}
 
 Verdict verdict_of(const analyze::Study& study) {
   Verdict out{.bound = study.bound, .step = step_text(study), .meaning = meaning_of(study)};

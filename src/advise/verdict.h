@@ -20,4 +20,10 @@ struct Verdict {
 
 Verdict verdict_of(const analyze::Study& study);
 
+// Of a trace that does not show what limits a step.
+Verdict no_verdict(std::string reason);
+
+// Of the average step without recording, as in the verdict's sentence: 0..1; 0 without device work.
+double device_busy_share(const analyze::Study& study);
+
 }  // namespace firelane::advise

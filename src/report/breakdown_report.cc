@@ -33,22 +33,24 @@ Table parts_table(const analyze::Study& study) {
 }
 
 Table judged_steps_table(const analyze::Study& study) {
-  Table table{.name = "steps",
-              .title = "Steps",
-              .columns = {{"step", "Step", Kind::kNumber},
-                          {"start_ns", "Start", Kind::kDuration},
-                          {"duration_ns", "Duration", Kind::kDuration},
-                          {"undone_ns", "Without recording", Kind::kDuration},
-                          {"limit", "Limit"},
-                          {"compute_ns", "Compute", Kind::kDuration, Align::kByKind, 0, true},
-                          {"communication_ns", "Communication", Kind::kDuration, Align::kByKind, 0, true},
-                          {"copy_ns", "Copies", Kind::kDuration, Align::kByKind, 0, true},
-                          {"idle_ns", "Idle", Kind::kDuration, Align::kByKind, 0, true},
-                          {"idle_host_ns", "Host late", Kind::kDuration, Align::kByKind, 0, true},
-                          {"idle_input_ns", "Input", Kind::kDuration, Align::kByKind, 0, true},
-                          {"host_sync_ns", "Host in syncs", Kind::kDuration, Align::kByKind, 0, true},
-                          {"host_gc_ns", "Host in GC", Kind::kDuration},
-                          {"outlier", "Outlier", Kind::kTruth}}};
+  Table table{
+      .name = "steps",
+      .title = "Steps",
+      .columns = {
+          {"step", "Step", Kind::kNumber},
+          {"start_ns", "Start", Kind::kDuration},
+          {"duration_ns", "Duration", Kind::kDuration},
+          {"undone_ns", "Without recording", Kind::kDuration},
+          {"limit", "Limit"},
+          {"compute_ns", "Compute", Kind::kDuration, Align::kByKind, 0, true},
+          {"communication_ns", "Communication", Kind::kDuration, Align::kByKind, 0, true},
+          {"copy_ns", "Copies", Kind::kDuration, Align::kByKind, 0, true},
+          {"idle_ns", "Idle", Kind::kDuration, Align::kByKind, 0, true},
+          {"idle_host_ns", "Host late", Kind::kDuration, Align::kByKind, 0, true},
+          {"idle_input_ns", "Input", Kind::kDuration, Align::kByKind, 0, true},
+          {"host_sync_ns", "Host in syncs", Kind::kDuration, Align::kByKind, 0, true},
+          {"host_gc_ns", "Host in GC", Kind::kDuration},
+          {.name = "outlier", .label = "Outlier", .kind = Kind::kTruth, .help = "Much slower than the other steps."}}};
   size_t at = 0;
   for (const analyze::FoundStep& step : study.steps.steps) {
     if (step.warm_up || at >= study.breakdown.steps.size()) continue;
@@ -76,7 +78,8 @@ Table bounds_table(const std::vector<analyze::GroupBound>& rows, bool has_device
                           {"calls", "Calls", Kind::kNumber},
                           {"host_ns", "Host", Kind::kDuration},
                           {"device_ns", "Device", Kind::kDuration, Align::kByKind, 0, true},
-                          {"compute_ns", "Compute-bound", Kind::kDuration, Align::kByKind, 0, true},
+                          {"compute_ns", "Compute-bound", Kind::kDuration, Align::kByKind, 0, true,
+                           "Device time of compute-bound kernels."},
                           {"limit", "Limit"}},
               .hide_if_empty = true};
   for (size_t i = 0; i < std::min(rows.size(), kMostGroups); ++i) {

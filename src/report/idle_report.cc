@@ -6,6 +6,7 @@
 #include "analyze/verdict/study.h"
 #include "report/registry.h"
 #include "report/shared.h"
+#include "report/step_parts.h"
 
 namespace firelane::report {
 
@@ -57,14 +58,17 @@ Result<Report> make_idle(const StudiedTrace& trace, const Arguments& wanted) {
     if (idle.by_cause[i] == 0) continue;
     const auto cause = static_cast<analyze::IdleCause>(i);
     causes.add({std::string(analyze::name_of(cause)), idle.by_cause[i], percent_of(idle.by_cause[i], window),
-                std::string(analyze::words_for(cause, model.info.light.is_light))});
+                idle_words(study, cause)});
   }
   Table gaps{.name = "gaps",
              .title = "Longest gaps",
              .columns = {{"start_ns", "Start", Kind::kDuration},
                          {"duration_ns", "Duration", Kind::kDuration},
                          {"cause", "Main cause"},
-                         {"cause_ns", "Of the gap", Kind::kDuration},
+                         {.name = "cause_ns",
+                          .label = "Of the gap",
+                          .kind = Kind::kDuration,
+                          .help = "The part of the gap that this cause explains."},
                          {"host_slice", "The host was in", Kind::kText, Align::kByKind, 50},
                          {"line", "Sampled at", Kind::kText, Align::kByKind, 50, true},
                          {"next", "Ended by", Kind::kText, Align::kByKind, 50}},

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <ctime>
 
+#include "advise/device_words.h"
 #include "model/how_to_record.h"
 #include "report/registry.h"
 
@@ -279,7 +280,8 @@ Table losses_table(const TraceInfo& info, const std::vector<analyze::Loss>& loss
   for (const analyze::Loss& loss : losses) {
     const StatInfo& stat = info_of(loss.stat);
     table.add({std::string(stat.name), std::string(name_of(stat.severity)), static_cast<int64_t>(loss.count),
-               std::string(stat.meaning), std::string(remedy_for(info, loss.stat))});
+               advise::fit_words(info.origin, info.accelerator, std::string(stat.meaning)),
+               std::string(remedy_for(info, loss.stat))});
   }
   return table;
 }

@@ -16,9 +16,10 @@ std::vector<Column> line_columns() {
           {"host_ns", "In ops", Kind::kDuration},
           {"before_ns", "Before them", Kind::kDuration},
           {"backward_host_ns", "Backward", Kind::kDuration},
-          {"device_percent", "Device", Kind::kPercent, Align::kByKind, 0, true},
+          {"device_percent", "Device", Kind::kPercent, Align::kByKind, 0, true, "Share of all device time."},
           {"device_ns", "Device time", Kind::kDuration, Align::kByKind, 0, true},
-          {"backward_device_ns", "Backward on device", Kind::kDuration, Align::kByKind, 0, true},
+          {"backward_device_ns", "Backward on device", Kind::kDuration, Align::kByKind, 0, true,
+           "Device time of its backward pass."},
           {"kernels", "Kernels", Kind::kNumber, Align::kByKind, 0, true},
           {"most_in", "Most in", Kind::kText, Align::kByKind, 40, true},
           {"called_from", "Called from", Kind::kText, Align::kByKind, 48, true}};

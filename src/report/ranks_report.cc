@@ -89,10 +89,18 @@ std::string cost_line(const Reduction& job, const RanksOptions& options) {
   return out + ".";
 }
 
+// "2.0 ms to 4.0 ms per step", "up to 4.0 ms per step"; "" where nothing is saved.
+std::string saved_text(const ranks::RankFinding& f) {
+  if (f.gain_high_ns <= 0) return "";
+  const std::string least = f.gain_low_ns > 0 ? advise::short_time(f.gain_low_ns) + " to " : "up to ";
+  return least + advise::short_time(f.gain_high_ns) + " per step";
+}
+
 Table findings_of(const Reduction& job) {
-  Table table = empty_findings({{"try", "Try"}, {"see", "See"}, {"confidence", "Confidence"}});
+  Table table = empty_findings({{"try", "Try"}, {"see", "See"}, {"confidence", "Confidence"}, {"saves", "Saves"}});
   for (const ranks::RankFinding& f : ranks::rank_findings(job)) {
-    table.add({f.id, f.title, 100 * f.share_of_step, f.gain_low_ns, f.gain_high_ns, f.try_text, f.see, f.confidence});
+    table.add({f.id, f.title, 100 * f.share_of_step, f.gain_low_ns, f.gain_high_ns, f.try_text, f.see, f.confidence,
+               text_or_none(saved_text(f))});
   }
   return table;
 }
@@ -300,11 +308,7 @@ std::string findings_text(const Reduction& job, bool markdown, const TextStyle& 
   for (const ranks::RankFinding& f : ranks::rank_findings(job)) {
     const std::string title = visible_text(f.title);
     out += fmt::format("{}. {}\n", ++number, markdown ? "**" + title + "**" : painted(title, kBold, style));
-    if (f.gain_high_ns > 0) {
-      out += f.gain_low_ns > 0 ? fmt::format("   saves {} to {} per step\n", advise::short_time(f.gain_low_ns),
-                                             advise::short_time(f.gain_high_ns))
-                               : fmt::format("   saves up to {} per step\n", advise::short_time(f.gain_high_ns));
-    }
+    if (const std::string saved = saved_text(f); !saved.empty()) out += "   saves " + saved + "\n";
     out += "   try: " + visible_text(f.try_text) + "\n";
     if (!f.see.empty()) out += "   see: " + f.see + "\n";
     out += "   confidence: " + f.confidence + "\n   more: firelane explain " + f.id + "\n";

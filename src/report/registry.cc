@@ -9,16 +9,6 @@
 
 namespace firelane::report {
 
-namespace {
-
-std::string capitalized(std::string_view word) {
-  std::string out(word);
-  if (!out.empty() && out[0] >= 'a' && out[0] <= 'z') out[0] = static_cast<char>(out[0] - 'a' + 'A');
-  return out;
-}
-
-}  // namespace
-
 const std::vector<ReportSpec>& all_reports() {
   // clang-format off: one a line, so that two people can add one each
   static const std::vector<ReportSpec> reports = {
@@ -62,18 +52,12 @@ std::string why_not(const ReportSpec& spec, const Model& model) {
 
 namespace {
 
-// Notes, meanings and labels are written for NVIDIA's GPUs; of another device they are in its words.
+// Notes and help are written for NVIDIA's GPUs; of another device they are in its words.
 void fit_words(const TraceInfo& info, Report& report) {
   for (Note& note : report.notes) note.text = advise::fit_note(info, std::move(note.text));
   for (Table& table : report.tables) {
-    for (size_t c = 0; c < table.columns.size(); ++c) {
-      Column& column = table.columns[c];
-      if (column.label == "Tensor cores") column.label = capitalized(advise::matrix_unit(info.accelerator));
-      if (column.name != "meaning") continue;
-      for (std::vector<Cell>& row : table.rows) {
-        if (auto* text = std::get_if<std::string>(&row[c]))
-          *text = advise::fit_words(info.origin, info.accelerator, std::move(*text));
-      }
+    for (Column& column : table.columns) {
+      column.help = advise::fit_words(info.origin, info.accelerator, std::move(column.help));
     }
   }
 }

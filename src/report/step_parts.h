@@ -19,6 +19,9 @@ struct StepPart {
   std::function<int64_t(const analyze::BreakdownRow& step)> time_ns;
 };
 
+// Why the device is idle, in the words of the trace's device.
+std::string idle_words(const analyze::Study& study, analyze::IdleCause cause);
+
 // Of the device: working, then idle by its causes. Of the host: what its main thread did.
 std::vector<StepPart> device_parts(const analyze::Study& study);
 std::vector<StepPart> host_parts(const analyze::Study& study);

@@ -34,8 +34,14 @@ Result<Report> make_steps(const StudiedTrace& trace, const Arguments&) {
                         {"kernels", "Kernels", Kind::kNumber, Align::kByKind, 0, true},
                         {"copies_and_sets", "Copies, memsets", Kind::kNumber, Align::kByKind, 0, true},
                         {"ops", "Ops", Kind::kNumber},
-                        {"warm_up", "Warm-up", Kind::kTruth},
-                        {"outlier", "Outlier", Kind::kTruth}},
+                        {.name = "warm_up",
+                         .label = "Warm-up",
+                         .kind = Kind::kTruth,
+                         .help = "One of the first, slower steps; not analyzed."},
+                        {.name = "outlier",
+                         .label = "Outlier",
+                         .kind = Kind::kTruth,
+                         .help = "Much slower than the other steps."}},
             .hide_if_empty = true};
   for (const analyze::StepRow& row : table.rows) {
     const double busy_percent =

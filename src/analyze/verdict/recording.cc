@@ -199,6 +199,13 @@ std::string_view name_of(CostSource source) {
   return kNames[static_cast<size_t>(source)];
 }
 
+std::string_view words_for(CostSource source) {
+  static constexpr std::array<std::string_view, 3> kWords = {"timed on steps without recording",
+                                                             "from the profiling overhead measured in that run",
+                                                             "estimated by subtracting the typical profiling overhead"};
+  return kWords[static_cast<size_t>(source)];
+}
+
 RecordingCosts recording_costs(const Model& model, const HostTime& host, const StepList& steps) {
   if (model.info.recorder.costs.empty()) {
     const double off = has_calls(model) ? kEstimateOff : kEstimateOffOnCpu;

@@ -48,8 +48,8 @@ class GraphSteps {
         continue;
       }
       // Numbers are counted for each thread. Without a graph, an op has that of the next node: no lower one.
-      const int64_t number = host.lane[row] == lead && is_forward(row) ? number_at(model_, row) : kNoNumber;
-      if (number == kNoNumber) continue;
+      const int64_t number = host.lane[row] == lead ? number_at(model_, row) : kNoNumber;
+      if (number == kNoNumber || !is_forward(row)) continue;
       GraphStep& step = steps[at];
       step.first_number = step.first_number == kNoNumber ? number : std::min(step.first_number, number);
     }

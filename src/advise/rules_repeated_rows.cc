@@ -197,6 +197,15 @@ std::optional<Source> copied_rows(const TensorNode& node) {
   return source;
 }
 
+// Whether an operator of that name calls it.
+bool lies_in(const Model& model, Row op, std::string_view name) {
+  const HostSlices& host = model.host_slices;
+  for (Row row = host.parent[op]; row != kNoRow && host.kind[row] == HostKind::kOp; row = host.parent[row]) {
+    if (name_of_op(model, row) == name) return true;
+  }
+  return false;
+}
+
 // Lookups of more rows than there are.
 std::optional<Source> looked_up_rows(const TensorGraph& graph, const TensorNode& node, std::string_view name) {
   const uint32_t made = node.made.size() == 1 ? node.made[0] : kNoValue;
@@ -229,7 +238,8 @@ std::optional<Source> source_at(const Model& model, const TensorGraph& graph, ui
   if (name == "aten::copy_") {
     if (writes_all(graph, at)) source = copied_rows(node);
   } else if (name == "aten::index_select" || name == "aten::index") {
-    source = looked_up_rows(graph, node, name);
+    // Words of a small vocabulary: nobody computes a layer for all words beforehand.
+    if (!lies_in(model, node.op, "aten::embedding")) source = looked_up_rows(graph, node, name);
   } else if (name.starts_with("aten::upsample_") && !contains(name, "backward") && !node.uses.empty()) {
     const uint32_t made = result_of(graph, at);
     const TensorUse& image = node.uses[0];

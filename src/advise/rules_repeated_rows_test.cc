@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kInAll = 4;  // steps
 
-enum class Way { kRepeat, kLookup, kNoise, kKeys, kFeatures };
+enum class Way { kRepeat, kLookup, kEmbedding, kNoise, kKeys, kFeatures };
 
 // Rows through two layers, and joined with something else.
 Judged encoded(Way way) {
@@ -20,7 +20,8 @@ Judged encoded(Way way) {
   const WrittenTensor bias = program.weight({64});
   for (int step = 0; step < kInAll; ++step) {
     WrittenTensor rows;
-    if (way == Way::kLookup) {
+    if (way == Way::kEmbedding) program.calls("aten::embedding", 103);
+    if (way == Way::kLookup || way == Way::kEmbedding) {
       rows = program.op("aten::index_select", 100, {states, {}, ids}, {512, 64}, R"(["", "0", ""])");
     } else if (way == Way::kFeatures) {
       rows = program.copy(100, states.seen_as({32, 64, 16}, {64, 1, 0})).seen_as({512, 64});
@@ -72,6 +73,10 @@ TEST(RepeatedRows, means_of_a_batch_were_taken_for_the_same_without_copies_that_
   };
   EXPECT_EQ(find(normalized(true), "repeated-rows"), nullptr);
   EXPECT_NE(find(normalized(false), "repeated-rows"), nullptr);
+}
+
+TEST(RepeatedRows, words_of_a_small_vocabulary_were_advised_to_go_through_layers_once_each) {
+  EXPECT_EQ(find(encoded(Way::kEmbedding), "repeated-rows"), nullptr);
 }
 
 TEST(RepeatedRows, rows_that_differ_are_none) {

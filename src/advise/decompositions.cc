@@ -142,6 +142,13 @@ class DecompositionFinder {
       double& of = are_values(each) ? of_values : of_vectors;
       of = std::max(of, part);
     });
+    // Gradients of singular values and eigenvalues are made of the vectors.
+    const bool differentiates_by_vectors = std::any_of(made.begin(), made.end(), [&](const analyze::Result& each) {
+      return !are_values(each) &&
+             std::any_of(each.readings.begin(), each.readings.end(), [&](const analyze::Reading& reading) {
+               return phases_.host[reading.op] == analyze::Phase::kBackward;
+             });
+    });
     constexpr double kFewPart = 1.0 / kFewOfThem;
     const bool vectors_made = !values_alone && std::any_of(made.begin(), made.end(), [&](const analyze::Result& each) {
       return !are_values(each);
@@ -150,7 +157,7 @@ class DecompositionFinder {
       one.use = DecompositionUse::kLargest;
     } else if (of_vectors >= 0 && of_vectors <= kFewPart && of_values <= kFewPart) {
       one.use = DecompositionUse::kFew;
-    } else if (of_values > kFewPart && of_vectors < 0 && vectors_made) {
+    } else if (of_values > kFewPart && of_vectors < 0 && vectors_made && !differentiates_by_vectors) {
       one.use = DecompositionUse::kNoVectors;
     }
   }

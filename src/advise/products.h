@@ -11,6 +11,7 @@
 
 #include "advise/context.h"
 #include "advise/finding.h"
+#include "advise/op_facts.h"
 #include "analyze/verdict/tensor_graph.h"
 
 namespace firelane::advise {
@@ -37,8 +38,6 @@ std::optional<Product> product_of(const Model& model, const analyze::TensorGraph
 
 std::string_view name_of_node(const Model& model, const analyze::TensorGraph& graph, uint32_t node);
 
-// "[4096, 64]".
-std::string shape_text(const analyze::Dims& dims);
 // "[4096, 64] and [64, 512]".
 std::string factors_text(const Product& product);
 
@@ -82,7 +81,7 @@ class Replaced {
   // Also what differentiates it.
   void add_with_backward(uint32_t node, double keep_low, double keep_high);
   // All of these take `left_ns` together: more at worst, less at best.
-  void add_group(const std::vector<uint32_t>& nodes, double left_ns);
+  void add_group(std::vector<uint32_t> nodes, double left_ns);
 
   bool empty() const { return keep_.empty(); }
   int64_t count() const { return static_cast<int64_t>(keep_.size()); }

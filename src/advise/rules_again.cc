@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "advise/evidence.h"
@@ -52,12 +53,25 @@ struct Again {
   bool sums_up = false;                 // parameters get gradients, which are added up
 };
 
+// Whether the operator of the forward pass that a node belongs to ran in a backward pass itself: gradients are
+// differentiated (create_graph, as for penalties on gradients and for equations with derivatives), and each pass
+// through a node is for another one.
+bool differentiates_gradient(const Model& model, const analyze::Phases& phases, Row node) {
+  for (Row row = node; row <= node + 1 && row < model.host_slices.size(); ++row) {
+    const Row detail = row == node || model.host_slices.parent[row] == node ? model.op_detail(row) : kNoRow;
+    const Row forward = detail == kNoRow ? kNoRow : model.op_details.forward[detail];
+    if (forward != kNoRow && phases.host[forward] == analyze::Phase::kBackward) return true;
+  }
+  return false;
+}
+
 // Nodes of the graph that ran before in the same step. Each operator's node has a number of its own; those that hand a
 // parameter its gradient have none, and count as the node before them. Within a pass numbers fall: where they rise, the
 // next pass has begun.
 Again nodes_again(const Context& context) {
   const Model& model = context.model;
   const HostSlices& host = model.host_slices;
+  const auto& phases = context.trace.get<analyze::find_phases>();
   Again out;
   std::vector<bool> is_node(model.strings.size(), false);
   for (size_t name = 0; name < is_node.size(); ++name) {
@@ -65,12 +79,14 @@ Again nodes_again(const Context& context) {
   }
   for (const analyze::FoundStep& step : context.study->steps.steps) {
     if (step.warm_up) continue;
+    Again found;
+    bool of_gradients = false;
     for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
       const auto begin = host.start_ns.begin();
       const Row first = static_cast<Row>(
           std::lower_bound(begin + model.lanes.host_begin[lane], begin + model.lanes.host_end[lane], step.start_ns) -
           begin);
-      std::unordered_map<int64_t, int64_t> seen;  // by the node's number
+      std::map<std::pair<int64_t, int64_t>, int64_t> seen;  // by the node's number, which each thread counts
       bool again = false;
       int64_t number_before = INT64_MAX;
       int64_t end_before_ns = INT64_MAX;
@@ -80,22 +96,28 @@ Again nodes_again(const Context& context) {
         const Row detail = model.op_detail(row);
         const int64_t number = detail == kNoRow ? kNoNumber : model.op_details.sequence_number[detail];
         if (number != kNoNumber && number >= 0) {
-          const int64_t times = ++seen[number];
+          const int64_t times = ++seen[{model.op_details.forward_thread[detail], number}];
           again = times > 1;
-          out.passes = std::max(out.passes, times);
+          found.passes = std::max(found.passes, times);
           if (number > number_before) way = {end_before_ns, host.start_ns[row]};
           number_before = number;
         }
+        of_gradients = of_gradients || differentiates_gradient(model, phases, row);
         end_before_ns = host.end_ns(row);
         if (!again) continue;
-        out.nodes.push_back(row);
+        found.nodes.push_back(row);
         // Asked for by autograd.grad, the gradient is handed over instead: nothing runs inside.
         const bool does_it = row + 1 < host.size() && host.parent[row + 1] == row;
-        out.sums_up = out.sums_up || (does_it && contains(model.text(host.name[row]), "AccumulateGrad"));
-        if (way.end_ns > way.start_ns) out.ways.push_back(way);
+        found.sums_up = found.sums_up || (does_it && contains(model.text(host.name[row]), "AccumulateGrad"));
+        if (way.end_ns > way.start_ns) found.ways.push_back(way);
         way = {0, 0};
       }
     }
+    if (of_gradients) continue;
+    out.nodes.insert(out.nodes.end(), found.nodes.begin(), found.nodes.end());
+    out.ways.insert(out.ways.end(), found.ways.begin(), found.ways.end());
+    out.passes = std::max(out.passes, found.passes);
+    out.sums_up = out.sums_up || found.sums_up;
   }
   return out;
 }
@@ -404,7 +426,8 @@ std::vector<Rule> again_rules() {
        "them, "
        "and\n"
        "the gradients are added up in the parameters.\n\n"
-       "Found by the numbers that autograd gives its nodes: a node that runs twice in a step. The gain is a replay "
+       "Found by the numbers that autograd gives its nodes: a node that runs twice in a step, unless gradients are\n"
+       "differentiated in it (create_graph), for which passes are needed. The gain is a replay "
        "without\n"
        "all runs but the first. Eight passes and more whose gradients no parameter adds up are rows of a Jacobian "
        "(torch.autograd.grad\n"

@@ -1,5 +1,6 @@
 // Matrices that are inverted or decomposed where something cheaper computes what is used of them.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -66,7 +67,7 @@ Row triangular_part(const Model& model, Row inverse) {
 
 void add_part(const Context& context, Row op, const Kept& kept, Evidence& evidence) {
   if (!context.has_device_work) return evidence.add_call(op, kept.low, kept.high);
-  for (const Row work : launched_during(context.model, {op})) evidence.add_device(work, kept.low, kept.high);
+  for (const Row work : context.trace.get<launched_work>().during(op)) evidence.add_device(work, kept.low, kept.high);
   evidence.add_host(op, kept.low, kept.high);
 }
 
@@ -98,7 +99,7 @@ struct DecompositionAdvice {
 
 DecompositionAdvice advice_of(const Context& context, const Decomposition& one) {
   const bool is_singular = one.kind == DecompositionKind::kSingular;
-  const std::string columns = counted(static_cast<int64_t>(one.columns), "column", "columns");
+  const std::string columns = counted(std::max<int64_t>(1, std::llround(one.columns)), "column", "columns");
   switch (one.use) {
     case DecompositionUse::kProduct:
       if (one.kind == DecompositionKind::kInverse) {
@@ -108,18 +109,21 @@ DecompositionAdvice advice_of(const Context& context, const Decomposition& one) 
       }
       return {"the pseudoinverse is multiplied with " + columns + ", and nothing else reads it",
               "solve the least squares problem instead: a pseudoinverse takes all singular values and vectors",
-              "y = torch.linalg.lstsq(a, b).solution  # or torch.linalg.solve(a.mT @ a, a.mT @ b)"};
+              "y = torch.linalg.lstsq(a, b).solution  # a of full rank; or torch.linalg.solve(a.mT @ a, a.mT @ b)"};
     case DecompositionUse::kLargest:
-      return {std::string(is_singular ? "of all singular values" : "of all eigenvalues") + " only the largest are read",
-              "the power method finds the largest by products with a vector, which the next step goes on with",
-              is_singular
-                  ? "v = normalize(w.T @ u); u = normalize(w @ v); sigma = u @ w @ v  # nn.utils.parametrizations"
-                    ".spectral_norm does it"
-                  : "value, vector = torch.lobpcg(a, k=1)  # or some products with a vector"};
+      return {
+          std::string(is_singular ? "of all singular values" : "of all eigenvalues") + " only the largest are read",
+          "the power method approximates the largest by products with a vector, and the next step continues from it",
+          is_singular ? "v = normalize(w.T @ u); u = normalize(w @ v); sigma = u @ w @ v  # nn.utils.parametrizations"
+                        ".spectral_norm does it"
+                      : "value, vector = torch.lobpcg(a, k=1)  # a symmetric; or some products with a vector"};
     case DecompositionUse::kFew:
       return {std::string(is_singular ? "of all singular vectors" : "of all eigenvectors") + " only a few are read",
-              "compute the few alone, by products with a narrow matrix",
-              is_singular ? "u, s, v = torch.svd_lowrank(a, q=k)" : "values, vectors = torch.lobpcg(a, k=k)"};
+              "compute only those, by products with a narrow matrix: an approximation, good where the values fall off "
+              "quickly",
+              is_singular
+                  ? "u, s, v = torch.svd_lowrank(a, q=k)  # q a little larger than what is read, niter=2 or more"
+                  : "values, vectors = torch.lobpcg(a, k=k)  # a symmetric, k at most a third of its size"};
     case DecompositionUse::kNoVectors:
       return {"nobody reads the vectors", "compute the values alone",
               is_singular ? "s = torch.linalg.svdvals(a)" : "values = torch.linalg.eigvalsh(a)"};

@@ -29,7 +29,9 @@ constexpr double kSlowNs = 3.5;             // for each number, on one core
 constexpr double kUsualNs = 1;              // copying one, where the program shows no copy
 constexpr double kTimesSlower = 6;          // than copying
 constexpr size_t kLeastCalls = 3;
-constexpr double kGrain = 32'768;  // numbers that torch gives one thread
+constexpr double kGrain = 32'768;       // numbers that torch gives one thread
+constexpr double kInCache = 1'000'000;  // numbers of a tensor; with more, cores that compute together wait for memory
+constexpr double kMemoryNs = 1;         // so long for each number, however many they are
 
 // One number of the result takes one sum, product or both.
 bool is_plain_arithmetic(std::string_view name) {
@@ -54,15 +56,17 @@ class DenormalFinder {
  public:
   explicit DenormalFinder(const Context& context) : context_(context), model_(context.model), tensors_(model_) {
     see_all();
+    if (!moved_ns_.empty()) usual_ns_ = lower_quartile(std::move(moved_ns_));
     for (auto& [what, calls] : by_shapes_) {
-      if (calls.ns.size() >= kLeastCalls && lower_quartile(calls.ns) >= std::max(kSlowNs, kTimesSlower * usual_ns()))
-        slow_.insert(slow_.end(), calls.ops.begin(), calls.ops.end());
+      if (calls.ns.size() < kLeastCalls) continue;
+      const double least_ns = std::max({kSlowNs, kTimesSlower * usual_ns_, memory_ns(calls.ops.front())});
+      if (lower_quartile(calls.ns) >= least_ns) slow_.insert(slow_.end(), calls.ops.begin(), calls.ops.end());
     }
   }
 
   const std::vector<Row>& slow() const { return slow_; }
   // Of moving a number.
-  double usual_ns() const { return moved_ns_.empty() ? kUsualNs : lower_quartile(moved_ns_); }
+  double usual_ns() const { return usual_ns_; }
   // Of an arithmetic operator, for each number of its result.
   double number_ns(Row op) {
     double elements = 0;
@@ -74,9 +78,7 @@ class DenormalFinder {
       elements = here;
     }
     if (elements < kLeastElements) return -1;
-    const auto threads = static_cast<double>(std::max<int64_t>(1, model_.info.environment.torch_threads));
-    const double shared_by = std::min(threads, std::ceil(elements / kGrain));
-    return static_cast<double>(context_.took_ns(op)) * shared_by / elements;
+    return static_cast<double>(context_.took_ns(op)) * cores_for(elements) / elements;
   }
 
  private:
@@ -84,6 +86,18 @@ class DenormalFinder {
     std::vector<Row> ops;
     std::vector<double> ns;  // for each number
   };
+
+  double cores_for(double elements) const {
+    const auto threads = static_cast<double>(std::max<int64_t>(1, model_.info.environment.torch_threads));
+    return std::min(threads, std::ceil(elements / kGrain));
+  }
+  // What many cores wait for the memory that they share, for each number of tensors that no cache holds: two are read
+  // and one is written, new pages among them.
+  double memory_ns(Row op) {
+    const std::vector<analyze::OpTensor>& inputs = tensors_.of(op);
+    const auto elements = inputs.empty() ? 0 : static_cast<double>(inputs[0].elements);
+    return elements < kInCache ? 0 : cores_for(elements) * kMemoryNs;
+  }
 
   static bool is_plain(const analyze::OpTensor& each) {
     const bool is_wide = each.precision == analyze::Precision::kFp32 || each.precision == analyze::Precision::kFp64;
@@ -114,6 +128,7 @@ class DenormalFinder {
   analyze::InputTensors tensors_;
   std::map<std::pair<StringId, std::string_view>, Calls> by_shapes_;
   std::vector<double> moved_ns_;
+  double usual_ns_ = kUsualNs;
   std::vector<Row> slow_;
 };
 

@@ -26,6 +26,8 @@ using analyze::TensorNode;
 using analyze::TensorUse;
 
 constexpr double kLittleUsed = 0.25;
+// The caching allocator rounds up to 512 bytes: of less than this, what is not read may not be there.
+constexpr int64_t kLeastBytes = 16 << 10;
 
 // Operators each of whose numbers is computed by itself: what is not read need not be.
 bool computes_each(const Model& model, const TensorGraph& graph, uint32_t node) {
@@ -57,7 +59,7 @@ class Used {
     const analyze::TensorValue& it = graph_.values[value];
     const std::vector<uint32_t> readers = forward_readers(graph_, value);
     constexpr int kMostLinks = 6;
-    if (!it.is_freed || it.bytes <= 0 || readers.empty() || depth > kMostLinks) return 1;
+    if (!it.is_freed || it.bytes < kLeastBytes || readers.empty() || depth > kMostLinks) return 1;
     double read = 0;
     for (const uint32_t reader : readers) {
       double most = 0;

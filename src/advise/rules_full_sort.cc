@@ -172,7 +172,6 @@ std::vector<Finding> find_full_sort(const Context& context) {
   if (context.study == nullptr) return {};
   const std::vector<Wasted> all = SortFinder(context).all();
   if (all.empty()) return {};
-  const Model& model = context.model;
   Evidence evidence(context);
   bool is_known = true;  // how many are used
   int64_t used = 0;
@@ -183,7 +182,8 @@ std::vector<Finding> find_full_sort(const Context& context) {
     used = std::max(used, each.used == kNoNumber ? 0 : each.used);
     const auto add = [&](Row op, const SortKeep& keep) {
       if (!context.has_device_work) return evidence.add_call(op, keep.low, keep.high);
-      for (const Row work : launched_during(model, {op})) evidence.add_device(work, keep.low, keep.high);
+      for (const Row work : context.trace.get<launched_work>().during(op))
+        evidence.add_device(work, keep.low, keep.high);
     };
     add(each.sort, sort);
     for (const Row op : each.after) add(op, kFewLeft);

@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -27,12 +28,12 @@ std::vector<Finding> find_host_compute(const Context& context) {
   std::vector<HostWork> all = context.trace.get<host_work>();
   const auto& weights = context.trace.get<weight_copy_runs>();  // what the host does with them is said there
   const auto& wide = context.trace.get<wide_copies>();
+  std::unordered_set<Row> widening;
+  for (const WideCopy& each : wide) {
+    if (each.on_host) widening.insert(outermost_op(model, each.op));
+  }
   std::erase_if(all, [&](const HostWork& work) {
-    const bool widens = std::any_of(wide.begin(), wide.end(), [&](const WideCopy& each) {
-      return each.on_host && host.lane[each.op] == work.lane && work.longest != kNoRow &&
-             outermost_op(model, each.op) == work.longest;
-    });
-    return widens || is_in_run(weights, work.lane, work.start_ns);
+    return widening.contains(work.longest) || is_in_run(weights, work.lane, work.start_ns);
   });
   if (all.empty()) return {};
   analyze::WhatIf ops_only;

@@ -55,9 +55,12 @@ std::optional<LongConvolution> long_convolution(const Model& model, Row op) {
   // Where places are left out, Fourier transforms compute them all the same.
   if (!all_ones(numbers[settings]) || !all_ones(numbers[settings + 2]) || numbers[settings + 3] != "False") return {};
   LongConvolution found{.op = op, .taps = 1, .places = 1, .is_backward = is_backward};
+  const auto is_no_size = [](int64_t size) { return size < 1; };  // of a broken trace
+  if (std::any_of(input.begin(), input.end(), is_no_size) || std::any_of(weight.begin(), weight.end(), is_no_size))
+    return {};
   for (size_t i = 2; i < weight.size(); ++i) {
     found.taps *= static_cast<double>(weight[i]);
-    found.places *= static_cast<double>(input[i] + weight[i]);
+    found.places *= static_cast<double>(input[i]) + static_cast<double>(weight[i]);
   }
   if (found.taps < kLongKernel) return {};
   found.is_flat = std::count_if(weight.begin() + 2, weight.end(), [](int64_t size) { return size > 1; }) > 1;
@@ -113,7 +116,8 @@ double at_best_ns(const Context& context, const LongConvolution& one) {
 int64_t taken_ns(const Context& context, const LongConvolution& one) {
   if (!context.has_device_work) return context.took_ns(one.op);
   int64_t ns = 0;
-  for (const Row work : launched_during(context.model, {one.op})) ns += context.model.device_slices.duration_ns[work];
+  for (const Row work : context.trace.get<launched_work>().during(one.op))
+    ns += context.model.device_slices.duration_ns[work];
   return ns;
 }
 
@@ -135,7 +139,8 @@ std::vector<Finding> find_slow_convolution(const Context& context) {
     const double keep_high = instead_ns / static_cast<double>(ns);
     const double keep_low = std::min(1.0, 2 * keep_high);
     if (context.has_device_work) {
-      for (const Row work : launched_during(model, {row})) evidence.add_device(work, keep_low, keep_high);
+      for (const Row work : context.trace.get<launched_work>().during(row))
+        evidence.add_device(work, keep_low, keep_high);
     } else {
       evidence.add_call(row, keep_low, keep_high);
     }
@@ -147,20 +152,23 @@ std::vector<Finding> find_slow_convolution(const Context& context) {
   }
   if (evidence.empty() || !longest) return {};
   Finding finding{.id = "slow-convolution",
-                  .try_text = "multiply Fourier transforms instead, padded to the sum of both lengths: the same result",
+                  .try_text =
+                      "multiply Fourier transforms instead, padded to the sum of both lengths: the same result "
+                      "but for rounding",
                   .try_code =
                       "n = x.shape[-1] + k.shape[-1] - 1; y = torch.fft.irfft(torch.fft.rfft(x, n) * "
-                      "torch.fft.rfft(k, n), n)",
+                      "torch.fft.rfft(k.flip(-1), n), n)  # conv1d's result with padding=k.shape[-1] - 1; cut off what "
+                      "less padding leaves out",
                   .confidence = Confidence::kMedium,
                   .confirm_by = "compare results and step times",
                   .cause = "slow-convolution"};
   if (longest->is_flat) {
     finding.try_text =
         "one convolution for each dimension, if the kernel is separable as a Gaussian blur is; Fourier transforms of "
-        "both for any other: the same result";
+        "both for any other: the same result but for rounding";
     finding.try_code =
         "y = conv2d(conv2d(x, k[None]), k[:, None])  # or torch.fft.irfft2(torch.fft.rfft2(x, n) * "
-        "torch.fft.rfft2(k, n), n)";
+        "torch.fft.rfft2(k.flip(-2, -1), n), n), cut to the size";
   }
   evidence.fill(finding);
   finding.events = static_cast<int64_t>(ops.size());

@@ -1,9 +1,11 @@
 // Products that another order, or another grouping, computes with far less work: chains of products, and products with
 // one matrix that is given to each of many.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "advise/kernel_evidence.h"
@@ -22,8 +24,10 @@ using analyze::TensorGraph;
 using analyze::TensorUse;
 
 std::string times_text(double factor) {
-  const std::string text = std::to_string(factor < 10 ? factor : static_cast<double>(static_cast<int64_t>(factor)));
-  return text.substr(0, factor < 10 ? 3 : text.find('.')) + " times";
+  constexpr double kWithDigit = 10;
+  const std::string text =
+      factor < kWithDigit ? std::to_string(factor).substr(0, 3) : std::to_string(std::llround(factor));
+  return text + " times";
 }
 
 std::string matrix_text(int64_t batch, int64_t rows, int64_t columns) {
@@ -62,8 +66,9 @@ std::optional<Chain> chain_of(const Context& context, const TensorGraph& graph, 
   const Product& first = chain.first;
   // A bias would have to be multiplied, too.
   if (first.adds || first.batch != second.batch) return {};
-  const auto taken = static_cast<double>((is_left ? second.left : second.right)->elements());
-  if (taken != first.result_elements()) return {};
+  // As it is, or transposed; a reshape between the two may join other dimensions.
+  const std::pair taken = is_left ? std::pair(second.rows, second.inner) : std::pair(second.inner, second.columns);
+  if (taken != std::pair(first.rows, first.columns) && taken != std::pair(first.columns, first.rows)) return {};
   const auto batch = static_cast<double>(first.batch);
   const auto other = static_cast<double>(is_left ? second.columns : second.rows);
   const auto inner = static_cast<double>(first.inner);
@@ -139,17 +144,24 @@ struct Shared {
   double times = 1;              // for so many
 };
 
-// How often a use holds each of its numbers, by leading dimensions with stride 0.
+// How often a use holds each of its numbers, by dimensions with stride 0.
 double repeats_of(const TensorUse& use) {
   const int64_t distinct = use.distinct_elements();
   return distinct <= 0 ? 1 : static_cast<double>(use.elements()) / static_cast<double>(distinct);
 }
 
+// [b, n, k] with the same n x k numbers for all b. Rows or columns of it that are the same are something else.
+bool is_shared_in_batch(const TensorUse& factor) {
+  if (factor.dims.size() != 3 || factor.strides.size() != 3 || factor.strides[0] != 0) return false;
+  const auto differs = [&](size_t dim) { return factor.dims[dim] == 1 || factor.strides[dim] != 0; };
+  return differs(1) && differs(2);
+}
+
 std::optional<Shared> shared_of(const Context& context, const TensorGraph& graph, const Product& product,
                                 const TensorUse& factor) {
   Shared shared{.product = product, .copies = {}};
-  if (repeats_of(factor) > 1) {
-    shared.times = repeats_of(factor);
+  if (is_shared_in_batch(factor)) {
+    shared.times = static_cast<double>(product.batch);
     return shared;
   }
   if (factor.value == kNoValue) return {};
@@ -188,7 +200,7 @@ std::vector<Finding> find_broadcast_operand(const Context& context) {
   double largest_ns = 0;
   for (const Shared& shared : all) {
     const Product& product = shared.product;
-    const bool on_right = repeats_of(*product.right) > 1 ||
+    const bool on_right = is_shared_in_batch(*product.right) ||
                           (!shared.copies.empty() && graph.values[product.right->value].maker == shared.copies[0]);
     const double groups = static_cast<double>(product.batch) / shared.times;
     const auto rows = shared.times * static_cast<double>(on_right ? product.rows : product.columns);
@@ -208,7 +220,9 @@ std::vector<Finding> find_broadcast_operand(const Context& context) {
           const bool adds_up = name_of_node(context.model, graph, reader) == "aten::sum" &&
                                static_cast<double>(graph.nodes[reader].uses[0].elements()) >=
                                    shared.times * static_cast<double>(product.inner) * columns;
-          if (adds_up && std::find(nodes.begin(), nodes.end(), reader) == nodes.end()) sums.push_back(reader);
+          const bool is_known = std::find(nodes.begin(), nodes.end(), reader) != nodes.end() ||
+                                std::find(sums.begin(), sums.end(), reader) != sums.end();
+          if (adds_up && !is_known) sums.push_back(reader);
         }
       }
     }
@@ -237,7 +251,7 @@ std::vector<Finding> find_broadcast_operand(const Context& context) {
                   .precedence = Precedence::kNeedless};
   replaced.fill(finding);
   finding.title = std::string(name_of_node(context.model, graph, product.node)) + " of " + factors_text(product) +
-                  " has the same matrix for " + std::to_string(static_cast<int64_t>(largest->times)) + " products" +
+                  " has the same matrix for " + std::to_string(std::llround(largest->times)) + " products" +
                   (largest->copies.empty() ? "" : ", written out for each") +
                   (graph.backward.contains(product.node) ? ", and its gradient is made for each of them" : "") + ": " +
                   short_percent(finding.share_of_step) + " of a step";

@@ -111,7 +111,7 @@ std::vector<Finding> find_repeated_keys(const Context& context) {
       evidence.add_host(op, keep_low, keep);
       continue;
     }
-    for (const Row work : launched_during(model, {op})) evidence.add_beside(work, keep_low, keep);
+    for (const Row work : context.trace.get<launched_work>().during(op)) evidence.add_beside(work, keep_low, keep);
   }
   if (evidence.empty()) return {};
   Finding finding{

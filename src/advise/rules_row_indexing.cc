@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,12 +34,11 @@ struct Crowded {
   double bytes = 0;   // of these
 };
 
-// Additions to few rows: self, dim, index, source.
+// Additions to few rows: self, dim, index, source. scatter_reduce_ may as well take the largest, which no product does:
+// a trace does not say.
 std::optional<Crowded> crowded_rows(const Model& model, Row op) {
   const std::string_view name = name_of_op(model, op);
-  const bool adds = name == "aten::index_add_" || name == "aten::scatter_add_" || name == "aten::index_reduce_" ||
-                    name == "aten::scatter_reduce_";
-  if (!adds) return {};
+  if (name != "aten::index_add_" && name != "aten::scatter_add_") return {};
   const std::vector<analyze::Dims> shapes = shapes_of_op(model, op);
   const std::optional<int64_t> dim = number_of_op(model, op, 1);
   if (shapes.size() < 4 || shapes[0].empty() || shapes[3].size() != shapes[0].size() || !dim) return {};
@@ -71,7 +71,7 @@ std::vector<Finding> find_contended_scatter(const Context& context) {
     constexpr double kOnesBytes = 6;
     const double ones = kOnesBytes * static_cast<double>(found->rows) * static_cast<double>(found->added);
     const double instead_ns = found->bytes / (kBytesPart * peaks->bandwidth_gb_s) + 2 * ones / peaks->bandwidth_gb_s;
-    for (const Row work : launched_during(model, {row})) {
+    for (const Row work : context.trace.get<launched_work>().during(row)) {
       const auto ns = static_cast<double>(model.device_slices.duration_ns[work]);
       if (ns < kWaitsFor * instead_ns) continue;
       evidence.add_device(work, std::min(1.0, 1.8 * instead_ns / ns), instead_ns / ns);
@@ -155,11 +155,9 @@ std::vector<Finding> find_index_backward(const Context& context) {
     if (adds_rows(model, row)) backward.push_back(row);
   }
   if (backward.empty()) return {};
-  std::vector<analyze::Dims> tables;
-  for (const Row row : backward) tables.push_back(shapes_of_op(model, row)[0]);
-  std::erase_if(forward, [&](Row row) {
-    return std::find(tables.begin(), tables.end(), shapes_of_op(model, row)[0]) == tables.end();
-  });
+  std::set<analyze::Dims> tables;
+  for (const Row row : backward) tables.insert(shapes_of_op(model, row)[0]);
+  std::erase_if(forward, [&](Row row) { return !tables.contains(shapes_of_op(model, row)[0]); });
   Evidence evidence(context);
   const double taking = part_of_time(context, forward, "aten::index_select", 0);
   const double adding = part_of_time(context, backward, "aten::index_add", 2);
@@ -199,7 +197,7 @@ std::vector<Finding> find_index_backward(const Context& context) {
 std::vector<Rule> row_indexing_rules() {
   return {
       {"contended-scatter", "kernels", 0.05, true,
-       "index_add, scatter_add and their like add with atomic operations on a GPU: what goes to the same row waits "
+       "index_add and scatter_add add with atomic operations on a GPU: what goes to the same row waits "
        "for\n"
        "what goes there before it. With thousands of rows for each of a few (sums of classes, of clusters, of "
        "experts)\n"

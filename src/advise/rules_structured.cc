@@ -49,7 +49,7 @@ OtherWay advice_of(Structure what) {
               "rows = F.embedding(ids, table)  # or table[ids], instead of F.one_hot(ids, n).to(table.dtype) @ table"};
     case Structure::kTriangle:
       return {"a triangle of ones", "a running sum does it",
-              "y = x.cumsum(dim=1)  # instead of torch.ones(n, n).tril() @ x"};
+              "y = x.cumsum(dim=-2)  # instead of torch.ones(n, n).tril() @ x"};
     default:
       return {"a diagonal matrix", "multiply rows or columns with the vector",
               "y = d[:, None] * x  # instead of torch.diag(d) @ x; x * d for x @ torch.diag(d)"};
@@ -113,7 +113,8 @@ class Structures {
   std::optional<Structured> scattered(uint32_t at) const {
     const TensorNode& node = graph_.nodes[at];
     const Structured* zeros = input(node, 0);
-    if (zeros == nullptr || zeros->what != Structure::kZeros || node.uses.size() < 2) return {};
+    // With a third tensor, each row has a number of its own.
+    if (zeros == nullptr || zeros->what != Structure::kZeros || node.uses.size() != 2) return {};
     const Dims& dims = node.uses[0].dims;
     const Dims& index = node.uses[1].dims;
     const std::string dim = number_at(model_, node.op, 1);

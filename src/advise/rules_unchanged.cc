@@ -186,7 +186,7 @@ class UnchangedFinder {
       const analyze::Dims& dims = shapes[place];
       // Of a whole graph that is one batch, the matrix of its edges is none.
       const bool is_square = dims.size() == 2 && dims[0] == dims[1] && !is_layer_op(name);
-      const auto elements = static_cast<int64_t>(std::min(elements_of(dims), 9e18));
+      const auto elements = static_cast<int64_t>(std::clamp(elements_of(dims), 0.0, 9e18));
       const bool has_its_size = batch_sizes_.contains(dims[0]) || batch_sizes_.contains(elements);
       return !is_square && (has_its_size || batch_sizes_.empty());
     });
@@ -211,9 +211,10 @@ class UnchangedFinder {
     std::map<std::pair<StringId, std::string_view>, std::set<size_t>> seen_in;
     const auto& steps = context_.study->steps.steps;
     const auto step_of = [&](Row op) {
-      size_t step = 0;
-      while (step < steps.size() && model_.host_slices.start_ns[op] >= steps[step].end_ns) ++step;
-      return step;
+      const int64_t start_ns = model_.host_slices.start_ns[op];
+      const auto step = std::partition_point(steps.begin(), steps.end(),
+                                             [&](const analyze::FoundStep& each) { return each.end_ns <= start_ns; });
+      return static_cast<size_t>(step - steps.begin());
     };
     const auto key = [&](Row op) { return std::pair(model_.host_slices.name[op], input_dims_text(model_, op)); };
     for (const analyze::SameValue* each : found) seen_in[key(each->op)].insert(step_of(each->op));

@@ -1,5 +1,6 @@
 // What is written out to be summed right away: all pairs of two tensors, and all windows of one.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -52,12 +53,6 @@ Dims padded(const Dims& dims, size_t size) {
   return out;
 }
 
-double count_of(const Dims& dims) {
-  double count = 1;
-  for (const int64_t size : dims) count *= static_cast<double>(size);
-  return count;
-}
-
 // The dimensions that a sum takes together, from 0.
 Dims summed_dims(const Model& model, Row op, size_t place, size_t rank) {
   const std::optional<Dims> dims = analyze::parse_int_list(number_at(model, op, place));
@@ -67,12 +62,18 @@ Dims summed_dims(const Model& model, Row op, size_t place, size_t rank) {
   return out;
 }
 
+// "2", "2.", "2.0"; not "2.5".
+bool is_two(std::string_view number) {
+  return number.starts_with('2') && number.find_first_not_of(".0", 1) == std::string_view::npos &&
+         (number.size() == 1 || number[1] == '.');
+}
+
 bool is_square(const Model& model, const TensorGraph& graph, uint32_t node) {
   const std::string_view name = name_of_node(model, graph, node);
   const std::vector<TensorUse>& uses = graph.nodes[node].uses;
   if (name == "aten::square") return true;
   if (name == "aten::mul") return uses.size() > 1 && uses[0].value == uses[1].value && uses[0].dims == uses[1].dims;
-  return name == "aten::pow" && number_at(model, graph.nodes[node].op, 1).starts_with("2");
+  return name == "aten::pow" && is_two(number_at(model, graph.nodes[node].op, 1));
 }
 
 std::optional<Broadcast> broadcast_at(const Context& context, const TensorGraph& graph, uint32_t at) {
@@ -102,8 +103,8 @@ std::optional<Broadcast> broadcast_at(const Context& context, const TensorGraph&
   const Dims left_given = padded(a.dims, rank);
   const Dims right_given = padded(b.dims, rank);
   for (size_t i = 0; i < rank; ++i) found.result.push_back(std::max(left_given[i], right_given[i]));
-  const double most = std::max(count_of(left), count_of(right));
-  if (count_of(found.result) < kManyTimes * most || count_of(left) <= 1 || count_of(right) <= 1) return {};
+  const double most = std::max(elements_of(left), elements_of(right));
+  if (elements_of(found.result) < kManyTimes * most || elements_of(left) <= 1 || elements_of(right) <= 1) return {};
   found.sources = shape_text(a.dims) + " and " + shape_text(b.dims);
   // The one who reads it squares it and sums, or sums.
   uint32_t reader = at;
@@ -114,10 +115,10 @@ std::optional<Broadcast> broadcast_at(const Context& context, const TensorGraph&
     if (readers.size() != 1) return {};
     reader = readers[0];
     const TensorNode& next = graph.nodes[reader];
-    if (next.uses.empty() || next.uses[0].elements() != static_cast<int64_t>(count_of(found.result))) return {};
+    if (next.uses.empty() || static_cast<double>(next.uses[0].elements()) != elements_of(found.result)) return {};
     found.nodes.push_back(reader);
     const std::string_view reads = name_of_node(model, graph, reader);
-    const bool is_norm = reads == "aten::linalg_vector_norm" && number_at(model, next.op, 1).starts_with("2");
+    const bool is_norm = reads == "aten::linalg_vector_norm" && is_two(number_at(model, next.op, 1));
     if (reads == "aten::sum" || reads == "aten::mean" || is_norm) {
       const Dims dims = summed_dims(model, next.op, is_norm ? 2 : 1, rank);
       if (next.uses[0].dims.size() != rank || dims.empty()) return {};
@@ -165,13 +166,16 @@ std::optional<Broadcast> cosine_at(const Context& context, const TensorGraph& gr
      : left[i] > 1                     ? found.pairs.rows
                                        : found.pairs.columns) *= size;
   }
-  const double most = std::max(count_of(left), count_of(right));
-  if (count_of(found.result) < kManyTimes * most || found.pairs.rows <= 1 || found.pairs.columns <= 1) return {};
+  const double most = std::max(elements_of(left), elements_of(right));
+  if (elements_of(found.result) < kManyTimes * most || found.pairs.rows <= 1 || found.pairs.columns <= 1) return {};
   const HostSlices& host = model.host_slices;
-  for (uint32_t node = 0; node < graph.nodes.size(); ++node) {
+  const auto first = std::partition_point(graph.nodes.begin(), graph.nodes.end(), [&](const TensorNode& each) {
+    return host.start_ns[each.op] < host.start_ns[op];
+  });
+  for (auto node = static_cast<uint32_t>(first - graph.nodes.begin()); node < graph.nodes.size(); ++node) {
     const Row row = graph.nodes[node].op;
-    const bool is_inside = host.lane[row] == host.lane[op] && host.start_ns[row] >= host.start_ns[op] &&
-                           host.end_ns(row) <= host.end_ns(op);
+    if (host.start_ns[row] >= host.end_ns(op)) break;
+    const bool is_inside = host.lane[row] == host.lane[op] && host.end_ns(row) <= host.end_ns(op);
     if (!is_inside || graph.nodes[node].in_backward) continue;
     found.nodes.push_back(node);
     if (!graph.nodes[node].uses.empty()) found.element_bytes = graph.nodes[node].uses[0].element_bytes;
@@ -215,7 +219,7 @@ std::vector<Finding> find_broadcast_product(const Context& context) {
     const double passes = each.is_difference ? 4 : 0;
     const double result_bytes = pairs.batch * pairs.rows * pairs.columns * static_cast<double>(each.element_bytes);
     replaced.add_group(nodes, rounds * product_ns + passes * rates.time_ns(0, result_bytes, each.element_bytes));
-    if (largest == nullptr || count_of(each.result) > count_of(largest->result)) largest = &each;
+    if (largest == nullptr || elements_of(each.result) > elements_of(largest->result)) largest = &each;
   }
   if (largest == nullptr) return {};
   Finding finding{
@@ -275,7 +279,7 @@ double times_copied(const Model& model, const TensorGraph& graph, uint32_t at, d
     if (result != kNoValue && read > 0) return static_cast<double>(graph.values[result].bytes) / read;
     // What it made first is given back for something larger.
     const std::optional<Dims> kernel = analyze::parse_int_list(number_at(model, node.op, 1));
-    return kernel ? count_of(*kernel) : 1;
+    return kernel ? elements_of(*kernel) : 1;
   }
   if (name != "aten::copy_" || node.uses.size() < 2) return 1;
   const TensorUse& from = node.uses[1];
@@ -371,8 +375,7 @@ std::vector<Finding> find_overlapping_windows(const Context& context) {
       .part_of = kFusion,
       .precedence = Precedence::kNeedless};
   replaced.fill(finding);
-  finding.title = "windows that overlap are written out, " +
-                  std::to_string(static_cast<int64_t>(largest->times + 0.5)) +
+  finding.title = "windows that overlap are written out, " + std::to_string(std::llround(largest->times)) +
                   " times what they are taken from, for a product of " + factors_text(largest->product) + ": " +
                   short_percent(finding.share_of_step) + " of a step";
   return {finding};

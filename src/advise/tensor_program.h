@@ -42,6 +42,11 @@ class TensorProgram : public WrittenProgram<TensorProgram> {
     owned_.push_back(out);
     return out;
   }
+  // An operator that calls what comes next, for so long.
+  void calls(std::string_view name, double us) {
+    builder_.op(name, {.start_us = at_, .end_us = at_ + us});
+    at_ += 1;
+  }
   // Writes its first input.
   void in_place(std::string_view name, double us, const std::vector<WrittenTensor>& inputs,
                 std::string_view numbers = {}) {

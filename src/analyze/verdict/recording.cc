@@ -35,6 +35,7 @@ struct StepOff {
 };
 constexpr StepOff kShorter = {.removed = 0.5, .step = 0.15};
 constexpr StepOff kLonger = {.removed = 0.3, .step = 0.1};
+constexpr double kLeastLeft = 0.25;
 // From run to run: kernels by a few percent, hosts by more. Of steps that were timed without recording, minutes apart
 // in one process, a fifth differs by more than 0.1 where the host decides, on CPUs and with GPUs (docs/accuracy.md).
 constexpr double kDeviceNoise = 0.03;
@@ -280,7 +281,9 @@ std::pair<RecordingUndone, Replay> undo_recording(const Model& model, const Grap
                      off.step * static_cast<double>(costs.step_ns));
     };
     out.usual_ns = costs.step_ns;
-    out.low_ns = out.usual_ns - off_ns(kShorter);
+    // Where most of a step was the profiler's part, half of that is more than is left.
+    out.low_ns = std::max<int64_t>(out.usual_ns - off_ns(kShorter),
+                                   std::llround(kLeastLeft * static_cast<double>(out.usual_ns)));
     out.high_ns = out.usual_ns + off_ns(kLonger);
     const auto factor_of = [&](int64_t usual_ns) {
       return fit(usual_ns, kMaxFactor, [&](double factor) { return usual_of(replay(graph, {}, out.at(factor))); });

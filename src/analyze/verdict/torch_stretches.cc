@@ -226,7 +226,8 @@ TorchStretches torch_stretches(const Model& model, const HostTime& host, const S
     if (i < quiet.leading) out.step_ns += quiet.ns[i];
     removed += kOfQuietStep.of(quiet.at_python[i], shapes) * std::min(most, static_cast<double>(quiet.ns[i]));
   }
-  out.removed_ns = std::min(std::llround(removed), static_cast<long long>(out.step_ns));
+  // Other lanes run while the leading one waits: of no moment is more than the largest share the profiler's.
+  out.removed_ns = std::llround(std::min(removed, kOfQuietStep.python * static_cast<double>(out.step_ns)));
   out.step_ns -= out.removed_ns;
   return out;
 }

@@ -22,6 +22,7 @@
 #include "analyze/verdict/sampled.h"
 #include "analyze/verdict/study.h"
 #include "base/parallel.h"
+#include "base/shell_quoted.h"
 #include "model/unknown_lanes.h"
 
 namespace firelane::advise {
@@ -348,7 +349,7 @@ Diagnosis judged_without_time(const StudiedTrace& trace) {
             .empty = true,
             .judges_time = false,
             .notes = {"open the trace of the same run with it: firelane diagnose TRACE --execution-trace " +
-                      model.info.path}};
+                      shell_quoted(model.info.path)}};
   }
   Diagnosis out{.verdict = {.bound = {.limit = analyze::Limit::kUnknown},
                             .label = "no verdict",
@@ -419,7 +420,7 @@ Diagnosis diagnose(const StudiedTrace& trace) {
     out.verdict = {.label = "nothing to analyze", .reason = "the trace has no operators and no device work"};
     out.notes = {
         "record while the program runs: firelane record -- python train.py; or run some steps inside `with "
-        "firelane.profiler.profile() as prof:`, with prof.step() after each"};
+        "firelane.profile() as prof:`, with prof.step() after each"};
     return out;
   }
   if (study.not_understood) return not_judged(model);

@@ -1,6 +1,7 @@
 """Which recorder is picked for which torch, and what is said when none fits."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -136,6 +137,19 @@ def test_the_parts_of_an_installation_are_listed(words):
     lines = done.stdout.splitlines()
     assert lines[0] == f"firelane {firelane.__version__}"
     assert [line.split()[0] for line in lines[1:]] == ["Python", "viewer", "recorders", "recorder", "sources"]
+
+
+@pytest.mark.skipif(not Path(FIRELANE).exists(), reason=f"no {FIRELANE}; make build")
+def test_the_parts_name_a_recorder_without_the_gpu(tmp_path):
+    """What `pip install .` beside a CPU build of torch leaves."""
+    package = tmp_path / "lib/python3.11/site-packages/firelane"
+    for file in ("_site/sitecustomize.py", "recorders/torch_2_11_cpu.so", "recorders/torch_2_12.so"):
+        (package / file).parent.mkdir(parents=True, exist_ok=True)
+        (package / file).touch()
+    (tmp_path / "bin").mkdir()
+    shutil.copy(FIRELANE, tmp_path / "bin/firelane")
+    done = subprocess.run([tmp_path / "bin/firelane", "--parts"], check=True, capture_output=True, text=True)
+    assert "recorders  torch 2.11 (no GPU), 2.12\n" in done.stdout
 
 
 # As the program's own sitecustomize: torch says that it is a version that nobody knows yet.

@@ -174,6 +174,10 @@ test-gpu: ## tests that need an NVIDIA GPU; says why when it skips
 wheels: setup viewer ## dist/*.whl for all Pythons and torches (downloads gigabytes; WHEELS="--python 3.12 --torch 2.11" for one pair)
 	@$(PYTHON) tools/wheels.py $(WHEELS)
 
+.PHONY: sdist
+sdist: setup viewer ## dist/firelane-*.tar.gz: the source archive, with the viewer's page inside
+	@$(PYTHON) tools/sdist.py
+
 .PHONY: check-arm64
 check-arm64: setup viewer ## compile for aarch64 without warnings, and run the unit tests by QEMU's emulation (not part of check)
 	@tools/arm64.sh

@@ -11,7 +11,7 @@ def main(arguments: list[str]) -> int:
         from . import _build_recorder
 
         return _build_recorder.main(arguments[1:])
-    if "--version" in arguments and "--parts" in arguments:
+    if "--parts" in arguments and set(arguments) <= {"--version", "--parts"}:
         from . import _parts
 
         print(_parts.text())

@@ -23,6 +23,7 @@
 #include "analyze/verdict/sampled.h"
 #include "analyze/verdict/study.h"
 #include "base/parallel.h"
+#include "base/shell_quoted.h"
 #include "model/unknown_lanes.h"
 
 namespace firelane::advise {
@@ -346,7 +347,7 @@ Diagnosis judged_without_time(const StudiedTrace& trace) {
     return {.verdict = no_verdict("an execution trace has operators and their data, and no times"),
             .state = State::kNoVerdict,
             .notes = {"open the trace of the same run with it: firelane diagnose TRACE --execution-trace " +
-                      model.info.path}};
+                      shell_quoted(model.info.path)}};
   }
   Diagnosis out{.verdict = no_verdict(is_memory ? "a memory snapshot has no times of operators or kernels"
                                                 : "a flight recorder has collectives alone"),
@@ -429,7 +430,7 @@ Diagnosis diagnose(const StudiedTrace& trace) {
     out.verdict = {.label = "nothing to analyze", .reason = "the trace has no operators and no device work"};
     out.notes = {
         "record while the program runs: firelane record -- python train.py; or run some steps inside `with "
-        "firelane.profiler.profile() as prof:`, with prof.step() after each"};
+        "firelane.profile() as prof:`, with prof.step() after each"};
     return out;
   }
   if (study.not_understood) return not_judged(model);

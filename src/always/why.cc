@@ -8,6 +8,7 @@
 #include <optional>
 #include <system_error>
 
+#include "base/shell_quoted.h"
 #include "base/short_text.h"
 
 namespace firelane::always {
@@ -76,8 +77,9 @@ void add_incidents(const fs::path& run, int64_t step, std::string& out) {
     out += "\nkept: " + folder.string() + "\n";
     for (const char* file : {"incident.txt", "collectives.txt", "verdict.txt"}) out += read_text(folder / file);
     for (const fs::path& path : entries(folder)) {
-      if (path.extension() == ".lane") out += "  firelane diagnose " + path.string() + "\n";
-      if (path.filename().string().starts_with("flight_rank")) out += "  firelane hangs " + path.string() + "\n";
+      if (path.extension() == ".lane") out += "  firelane diagnose " + shell_quoted(path.string()) + "\n";
+      if (path.filename().string().starts_with("flight_rank"))
+        out += "  firelane hangs " + shell_quoted(path.string()) + "\n";
       if (path.filename() == "stacks.txt") out += "  stacks of all threads: " + path.string() + "\n";
     }
   }
@@ -219,7 +221,7 @@ Result<std::string> why(const fs::path& run, int64_t step) {
   }
   add_incidents(run, step, out);
   if (const std::optional<fs::path> window = nearest_window(run, step))
-    out += "\nnearest steps in detail: firelane diagnose " + window->string() + "\n";
+    out += "\nnearest steps in detail: firelane diagnose " + shell_quoted(window->string()) + "\n";
   return out;
 }
 

@@ -53,7 +53,7 @@ CommandLine make_command_line() {
       "firelane");
   CLI::App& app = *line.app;
   app.set_version_flag("--version", "firelane " FIRELANE_VERSION, "print the version and exit");
-  app.add_flag_function("--parts", [](int64_t) {}, "with --version: list what this installation has");
+  app.add_flag_function("--parts", [](int64_t) {}, "print what this installation has, and exit");
   app.set_help_flag("-h,--help", "print this help and exit");
   app.require_subcommand(1);
   app.get_formatter()->label("SUBCOMMAND", "VERB");

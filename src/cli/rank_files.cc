@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/shell_quoted.h"
 #include "base/visible_text.h"
 #include "cli/flight_files.h"
 #include "import/load.h"
@@ -73,7 +74,7 @@ Result<std::shared_ptr<const ranks::StudiedJob>> open_job(const std::vector<std:
                                                           const RankFilesOptions& options) {
   FL_TRY(RankFiles found, find_job_files(names));
   if (found.traces.empty()) {
-    return Error{names[0] + ": only dumps of flight recorders, no trace; firelane hangs " + names[0] +
+    return Error{names[0] + ": only dumps of flight recorders, no trace; firelane hangs " + shell_quoted(names[0]) +
                  " says who holds up whom"};
   }
   // A folder may hold other files; what the user names must be a trace or a dump.

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/json_writer.h"
+#include "base/shell_quoted.h"
 #include "cli/attached.h"
 #include "cli/open.h"
 #include "cli/output.h"
@@ -143,7 +144,8 @@ Result<int> run_attach(const AttachArgs& args) {
   }
   channel.send(plan_json(args, file));
   FL_TRY(const Outcome outcome, converse(channel, args));
-  const std::string shown = fs::path(file.path) == fs::path(outcome.path) ? args.recording.output : outcome.path;
+  const std::string shown =
+      shell_quoted(fs::path(file.path) == fs::path(outcome.path) ? args.recording.output : outcome.path);
   if (!args.quiet) {
     FL_TRY(const auto trace, open_trace(outcome.path));
     fmt::print("{}\n", report::short_diagnosis(*trace, {.style = {.color = wants_color(stdout)}}));

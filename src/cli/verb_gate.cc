@@ -1,4 +1,5 @@
 // firelane gate: does the new version keep its limits? For CI.
+#include "base/shell_quoted.h"
 #include "cli/gate_config.h"
 #include "cli/output.h"
 #include "cli/run_files.h"
@@ -27,8 +28,8 @@ Result<std::vector<compare::Run>> open_baseline(const GateArgs& args, const Gate
   const std::string label = args.label.empty() ? config.label : args.label;
   FL_TRY(std::vector<compare::StoredRun> stored, compare::read_store(store, label));
   if (stored.empty()) {
-    return Error{store + ": no baseline '" + label + "'; make one with firelane baseline add --label " + label +
-                 " FILE..., or name its traces with --baseline"};
+    return Error{store + ": no baseline '" + label + "'; make one with firelane baseline add --label " +
+                 shell_quoted(label) + " FILE..., or name its traces with --baseline"};
   }
   std::vector<compare::Run> runs;
   for (compare::StoredRun& each : stored) runs.push_back(std::move(each.run));

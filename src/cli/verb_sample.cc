@@ -16,6 +16,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/shell_quoted.h"
 #include "cli/output.h"
 #include "cli/sampled.h"
 #include "cli/verbs.h"
@@ -114,7 +115,8 @@ Result<void> answer(const SampleArgs& args, const live::Samples& samples, const 
   report::Report report = sample_report(samples, for_people ? args.rows : 0);
   if (!args.path.empty()) {
     FL_TRY_VOID(write_stacks(args, samples, name));
-    report.notes.emplace_back("wrote " + args.path, "firelane view " + args.path + " shows it as a flame graph");
+    report.notes.emplace_back("wrote " + args.path,
+                              "firelane view " + shell_quoted(args.path) + " shows it as a flame graph");
   }
   FL_TRY_VOID(output.write(report::render(report, output.form(), output.style())));
   return output.close();

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "base/shell_quoted.h"
 #include "cli/kineto_trigger.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -46,8 +47,8 @@ Result<std::string> ask_recording(const fs::path& run, const std::string& reason
   file << reason << "\n";
   file.close();
   if (!file) return Error{(run / "trigger").string() + ": cannot be written"};
-  return "asked; the next steps are recorded into " + (run / "kept").string() + "; then: firelane why " + run.string() +
-         "\n";
+  return "asked; the next steps are recorded into " + (run / "kept").string() + "; then: firelane why " +
+         shell_quoted(run.string()) + "\n";
 }
 
 Result<std::string> ask_target(TriggerArgs args) {

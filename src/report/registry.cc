@@ -5,6 +5,7 @@
 
 #include "advise/device_words.h"
 #include "advise/light_note.h"
+#include "base/shell_quoted.h"
 #include "report/shared.h"
 
 namespace firelane::report {
@@ -47,7 +48,7 @@ std::string why_not(const ReportSpec& spec, const Model& model) {
   if (!model.info.has_order_only || !spec.needs_times) return "";
   return model.info.path + ": an execution trace has no times, which " + std::string(spec.name) +
          " needs; open the trace of the same run with it: firelane " + std::string(spec.name) +
-         " TRACE --execution-trace " + model.info.path;
+         " TRACE --execution-trace " + shell_quoted(model.info.path);
 }
 
 namespace {

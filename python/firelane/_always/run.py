@@ -10,6 +10,7 @@ import collections
 import functools
 import json
 import os
+import shlex
 import statistics
 import sys
 import threading
@@ -497,6 +498,6 @@ class Always(Auto):
             print(
                 f"firelane: {account['steps']} steps timed, {account['windows']} windows recorded for "
                 f"{100 * account['spent']:.2f}% of the time (budget {100 * self.share:g}%), "
-                f"{account['incidents']} incidents; next: firelane why {os.path.relpath(self.path)}",
+                f"{account['incidents']} incidents; next: firelane why {shlex.quote(os.path.relpath(self.path))}",
                 file=sys.stderr,
             )

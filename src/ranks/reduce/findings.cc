@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdio>
 
+#include "base/shell_quoted.h"
+
 namespace firelane::ranks {
 
 namespace {
@@ -80,7 +82,7 @@ std::string milliseconds(int64_t ns) {
 }
 
 std::string remedy_for(Cause cause, int64_t rank, const std::string& path) {
-  const std::string look = path.empty() ? "" : "; firelane diagnose " + path + " has the rank itself";
+  const std::string look = path.empty() ? "" : "; firelane diagnose " + shell_quoted(path) + " has the rank itself";
   switch (cause) {
     case Cause::kMoreWork: return "balance the work of the ranks: sequence lengths, batch and expert placement";
     case Cause::kSlowerKernels:

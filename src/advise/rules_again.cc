@@ -164,9 +164,7 @@ std::vector<Finding> find_repeated_backward(const Context& context) {
   // Passes whose gradients nobody adds up: a row of a Jacobian each. One pass for all rows still computes all of them.
   constexpr int64_t kRows = 8;
   const bool is_jacobian = again.passes >= kRows && !again.sums_up;
-  std::vector<double> dispatch;
-  if (is_jacobian && !context.has_device_work)
-    dispatch = analyze::dispatch_shares(model, context.study->host->chains[0], context.window);
+  const std::vector<double>& dispatch = context.study->dispatch;
   Evidence evidence(calls);
   for (const Row node : again.nodes) {
     if (context.has_device_work) {

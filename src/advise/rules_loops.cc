@@ -29,8 +29,7 @@ analyze::WhatIf without(const Context& context, const std::vector<const analyze:
   const Model& model = context.model;
   analyze::WhatIf change;
   const analyze::HostChain& chain = context.study->host->chains[0];
-  std::vector<double> dispatch;  // without a device, what operators compute stays
-  if (!context.has_device_work) dispatch = analyze::dispatch_shares(model, chain, context.window);
+  const std::vector<double>& dispatch = context.study->dispatch;  // without a device, what operators compute stays
   std::vector<const analyze::Loop*> sorted = loops;
   std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
   const auto cut = [&](const analyze::Loop& loop, int64_t start_ns, int64_t end_ns) {

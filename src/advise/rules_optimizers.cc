@@ -210,9 +210,7 @@ analyze::WhatIf in_one_group(const Context& context, const std::vector<Grouped>&
                              bool larger_kernels) {
   const Model& model = context.model;
   const HostSlices& host = model.host_slices;
-  std::vector<double> dispatch;  // without a device, what operators compute stays
-  if (!context.has_device_work)
-    dispatch = analyze::dispatch_shares(model, context.study->host->chains[0], context.window);
+  const std::vector<double>& dispatch = context.study->dispatch;  // without a device, what operators compute stays
   analyze::WhatIf change;
   std::vector<Row> later;
   for (const Grouped& grouped : all) {

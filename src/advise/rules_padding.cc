@@ -113,7 +113,7 @@ analyze::WhatIf less_padding(const Context& context, const analyze::Phases& phas
     return change;
   }
   const analyze::HostChain& chain = context.study->host->chains[0];
-  const std::vector<double> dispatch = analyze::dispatch_shares(model, chain, context.window);
+  const std::vector<double>& dispatch = context.study->dispatch;
   for (size_t i = chain.segment_after(context.window.start_ns); i < chain.segments.size(); ++i) {
     const analyze::HostSegment& segment = chain.segments[i];
     if (segment.start_ns >= context.window.end_ns) break;

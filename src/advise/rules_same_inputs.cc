@@ -169,8 +169,7 @@ std::string names_of_run(const Model& model, const std::vector<Row>& ops) {
 
 std::vector<Finding> find_repeated_inputs(const Context& context) {
   if (context.study == nullptr || context.study->host->chains.empty()) return {};
-  const auto& phases = context.trace.get<analyze::find_phases>();
-  const analyze::SameValues same = analyze::find_same_values(context.model, phases, context.study->steps);
+  const auto& same = context.trace.get<analyze::find_same_values>();
   if (!same.is_known) return {};
   const std::vector<SameRun> runs = all_runs(context, same.in_step);
   std::vector<Row> ops;

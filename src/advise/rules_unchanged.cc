@@ -235,7 +235,7 @@ std::vector<Finding> find_unchanged_work(const Context& context) {
   if (context.study == nullptr || context.study->host->chains.empty() || context.step_count < 2) return {};
   const Model& model = context.model;
   const auto& phases = context.trace.get<analyze::find_phases>();
-  const analyze::SameValues same = analyze::find_same_values(model, phases, context.study->steps);
+  const auto& same = context.trace.get<analyze::find_same_values>();
   if (!same.is_known || same.every_step.empty()) return {};
   const UnchangedFinder finder(context, same);
   const std::vector<Row> ops = phases.has_backward ? finder.all() : finder.decomposed();

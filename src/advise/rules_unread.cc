@@ -45,7 +45,7 @@ std::vector<Finding> find_order_preserving(const Context& context) {
   Evidence evidence(context);
   std::vector<Row> ops;
   Row reader = kNoRow;
-  for (const analyze::Result& result : analyze::find_results(model)) {
+  for (const analyze::Result& result : context.trace.get<analyze::find_results>()) {
     if (!result.is_freed || result.readings.empty() || !context.in_window(host.start_ns[result.op])) continue;
     const bool by_order =
         std::all_of(result.readings.begin(), result.readings.end(), [&](const analyze::Reading& reading) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "advise/verdict.h"
+#include "analyze/verdict/group_bounds.h"
 #include "analyze/verdict/study.h"
 #include "report/registry.h"
 #include "report/shared.h"
@@ -90,7 +91,6 @@ Table bounds_table(const std::vector<analyze::GroupBound>& rows, bool has_device
 }
 
 Result<Report> make_breakdown(const StudiedTrace& trace, const Arguments&) {
-  const Model& model = trace.model();
   const auto& study = trace.get<analyze::study>();
   Report report{
       .facts = {{"limit", "", Kind::kText, std::string(analyze::name_of(study.bound.limit))},
@@ -102,14 +102,11 @@ Result<Report> make_breakdown(const StudiedTrace& trace, const Arguments&) {
                 {"step_ns", "Step, on average", Kind::kDuration, study.mean_step_ns()},
                 {"recorded_ns", recorded_label(study), Kind::kDuration, study.undone.recorded_ns},
                 {"window_ns", "Window", Kind::kDuration, study.breakdown.total.duration_ns}}};
-  const analyze::Interval& window = study.steps.window;
-  report.tables = {parts_table(study), judged_steps_table(study),
-                   bounds_table(analyze::phase_bounds(model, *study.host, study.work_limits, window),
-                                study.has_device_work, "phases", "Phases"),
-                   bounds_table(analyze::annotation_bounds(model, *study.host, study.work_limits, window),
-                                study.has_device_work, "annotations", "Annotations"),
-                   bounds_table(analyze::operator_bounds(model, study.work_limits, window), study.has_device_work,
-                                "operators", "Operators")};
+  report.tables = {
+      parts_table(study), judged_steps_table(study),
+      bounds_table(trace.get<analyze::phase_bounds>(), study.has_device_work, "phases", "Phases"),
+      bounds_table(trace.get<analyze::annotation_bounds>(), study.has_device_work, "annotations", "Annotations"),
+      bounds_table(trace.get<analyze::operator_bounds>(), study.has_device_work, "operators", "Operators")};
   if (!study.has_device_work) report.notes.push_back("no device work in this trace: only the CPU is analyzed");
   return report;
 }

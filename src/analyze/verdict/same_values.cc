@@ -8,6 +8,8 @@
 #include "analyze/ops/op_inputs.h"
 #include "analyze/ops/op_storages.h"
 #include "analyze/ops/op_tensors.h"
+#include "analyze/steps/find_steps.h"
+#include "analyze/steps/phases.h"
 #include "analyze/verdict/results.h"
 #include "base/hash.h"
 #include "base/text.h"
@@ -319,8 +321,8 @@ class Numbering {
 
 }  // namespace
 
-SameValues find_same_values(const Model& model, const Phases& phases, const StepList& steps) {
-  return Numbering(model, phases, steps).run();
+SameValues find_same_values(const StudiedTrace& trace) {
+  return Numbering(trace.model(), trace.get<find_phases>(), trace.get<host_steps>().steps).run();
 }
 
 }  // namespace firelane::analyze

@@ -16,9 +16,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "analyze/steps/find_steps.h"
-#include "analyze/steps/phases.h"
 #include "model/model.h"
+#include "traces/studied_trace.h"
 
 namespace firelane::analyze {
 
@@ -40,6 +39,6 @@ struct SameValues {
 
 // Of outermost operators in the judged steps that are no part of a backward pass or an update. What is written later
 // counts as no repetition: each needs memory of its own.
-SameValues find_same_values(const Model& model, const Phases& phases, const StepList& steps);
+SameValues find_same_values(const StudiedTrace& trace);
 
 }  // namespace firelane::analyze

@@ -316,7 +316,7 @@ void add_notes(const Model& model, const analyze::Study& study, Diagnosis& out) 
     out.notes.push_back("the host was not recorded: why the device waits is not known");
   }
   if (model.losses[Stat::kDeviceNotUnderstood] > 0) {
-    out.notes.push_back("some lanes of a device hold events that firelane does not know, and are not counted as work");
+    out.notes.push_back("some lanes of a device hold events of an unknown kind, which do not count as work");
   }
   if (model.losses[Stat::kKernelBeforeLaunch] > 0) {
     out.notes.push_back("some kernels start before their launch: host and device clocks disagree");
@@ -344,7 +344,7 @@ Diagnosis judged_without_time(const StudiedTrace& trace) {
   if (model.info.origin == Origin::kExecutionTrace) {
     return {.verdict = {.bound = {.limit = analyze::Limit::kUnknown},
                         .label = "no verdict",
-                        .reason = "an execution trace has operators and their data, and no times"},
+                        .reason = "an execution trace has operators and their data, but no times"},
             .empty = true,
             .judges_time = false,
             .notes = {"open the trace of the same run with it: firelane diagnose TRACE --execution-trace " +
@@ -383,7 +383,7 @@ Diagnosis not_judged(const Model& model) {
                       .reason = "the trace has " +
                                 counted(static_cast<int64_t>(lanes.size()), "lane of a device whose events are",
                                         "lanes of a device whose events are") +
-                                " of no kind that firelane knows"},
+                                " of an unknown kind"},
           .empty = true,
           .notes = {"lanes that were not understood: " + names,
                     "the timeline shows all of it (firelane view), and operators are counted (firelane ops); what "
@@ -427,7 +427,7 @@ Diagnosis diagnose(const StudiedTrace& trace) {
     return {
         .verdict = {.bound = {.limit = analyze::Limit::kUnknown},
                     .label = "no verdict",
-                    .reason = "the file holds stacks, and no timeline of operators or device work"},
+                    .reason = "the file holds stacks, but no timeline of operators or device work"},
         .empty = true,
         .notes = {"firelane ops and the flame graph (firelane view) show where the time went; record with firelane or "
                   "torch.profiler for a verdict"}};

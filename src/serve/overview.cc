@@ -45,7 +45,7 @@ void write_environment(JsonWriter& json, const StudiedTrace& trace) {
   json.end_array();
 }
 
-// Of stacks, dumps and lanes that nobody knows, no time of a step is said: it would be that of the whole file.
+// For stacks, dumps and unknown lanes no step time is given: it would be that of the whole file.
 bool has_times(const advise::Diagnosis& found) { return !found.empty && found.judges_time; }
 
 // Whose times these are, beside them.
@@ -149,7 +149,7 @@ void write_top_kernels(JsonWriter& json, const StudiedTrace& trace) {
   json.end_array();
 }
 
-// Of a flight recorder, which has nothing else.
+// For a flight recorder, which has nothing else.
 void write_top_collectives(JsonWriter& json, const StudiedTrace& trace) {
   const Model& model = trace.model();
   std::map<std::string, std::pair<int64_t, int64_t>> by_name;  // time and count

@@ -29,7 +29,7 @@ test("the cause of a gap has a label, even one that the page does not know", () 
 
 test("light steps do not tell Python from operators, and no label says that they do", () => {
   expect(causeLabel("idle: host_unrecorded")).toContain("between operators");
-  expect(causeLabel("idle: host_unrecorded", "light")).toBe("idle: host was in Python or in operators (light steps do not tell)");
+  expect(causeLabel("idle: host_unrecorded", "light")).toBe("idle: host was in Python or in operators (light steps do not distinguish)");
   expect(gapLabel("host_op", "light")).toBe("host was inside operators, between their launches");
   expect(causeLabel("idle: host_sync", "light")).toBe(causeLabel("idle: host_sync"));
 });

@@ -21,14 +21,14 @@ const kHost: Record<string, Cause> = {
   loading: { label: "loading kernels", variable: "--c6" },
   recorder: { label: "in the profiler", variable: "--c8" },
   collective: { label: "waiting for other ranks", variable: "--c7" },
-  no_core: { label: "waiting for a core (other programs had them)", variable: "--c8" },
+  no_core: { label: "waiting for a core (other programs used them)", variable: "--c8" },
   unrecorded: { label: "between operators (Python or unrecorded code)", variable: "--c2" },
 };
 
 // Light steps know operators by their launches alone.
 const kLightHost: Record<string, string> = {
   op: "inside operators, between their launches",
-  unrecorded: "in Python or in operators (light steps do not tell)",
+  unrecorded: "in Python or in operators (light steps do not distinguish)",
 };
 
 const kDevice: Record<string, Cause> = {

@@ -95,6 +95,7 @@ check-text: setup
 	@$(PYTHON) -m mypy --no-error-summary
 	@echo "check: layers"; $(PYTHON) tools/check_layers.py
 	@echo "check: changelog"; $(PYTHON) tools/check_changelog.py
+	@echo "check: words"; $(PYTHON) tools/check_words.py
 
 # The checks of .clang-tidy that find the worst mistakes at little cost, in the rooms where they would hurt most (src/CMakeLists.txt
 # gathers them). `make lint`, which is part of check-deep, runs all checks on everything (performance-unnecessary-value-param alone

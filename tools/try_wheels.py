@@ -5,7 +5,7 @@
     tools/try_wheels.py --profiler-tests 3.12:2.11   # and the profiler's tests of this checkout, with what they say
 
 Each pair gets a fresh virtual environment with torch from the package index, and is deleted afterwards (a torch with
-CUDA takes six gigabytes); with --environments DIR they stay there, and only firelane is installed anew the next time.
+CUDA takes six gigabytes); with --environments DIR they stay there, and only firelane is installed again the next time.
 Programs run with nothing on PATH but the environment: no compiler, no tools.
 """
 

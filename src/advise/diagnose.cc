@@ -318,7 +318,7 @@ void add_notes(const Model& model, const analyze::Study& study, Diagnosis& out) 
     out.notes.push_back("the host was not recorded: why the device waits is not known");
   }
   if (model.losses[Stat::kDeviceNotUnderstood] > 0) {
-    out.notes.push_back("some lanes of a device hold events that firelane does not know, and are not counted as work");
+    out.notes.push_back("some lanes of a device hold events of an unknown kind, which do not count as work");
   }
   if (model.losses[Stat::kKernelBeforeLaunch] > 0) {
     out.notes.push_back("some kernels start before their launch: host and device clocks disagree");
@@ -344,7 +344,7 @@ Diagnosis judged_without_time(const StudiedTrace& trace) {
   const Model& model = trace.model();
   const bool is_memory = model.info.origin == Origin::kMemorySnapshot;
   if (model.info.origin == Origin::kExecutionTrace) {
-    return {.verdict = no_verdict("an execution trace has operators and their data, and no times"),
+    return {.verdict = no_verdict("an execution trace has operators and their data, but no times"),
             .state = State::kNoVerdict,
             .notes = {"open the trace of the same run with it: firelane diagnose TRACE --execution-trace " +
                       shell_quoted(model.info.path)}};
@@ -377,7 +377,7 @@ Diagnosis not_judged(const Model& model) {
   return {.verdict = no_verdict("the trace has " +
                                 counted(static_cast<int64_t>(lanes.size()), "lane of a device whose events are",
                                         "lanes of a device whose events are") +
-                                " of no kind that firelane knows"),
+                                " of an unknown kind"),
           .state = State::kNoVerdict,
           .notes = {"lanes that were not understood: " + names,
                     "the timeline shows all of it (firelane view), and operators are counted (firelane ops); what "
@@ -436,7 +436,7 @@ Diagnosis diagnose(const StudiedTrace& trace) {
   if (study.not_understood) return not_judged(model);
   if (model.info.origin == Origin::kStacks) {
     return {
-        .verdict = no_verdict("the file holds stacks, and no timeline of operators or device work"),
+        .verdict = no_verdict("the file holds stacks, but no timeline of operators or device work"),
         .state = State::kNoVerdict,
         .notes = {"firelane ops and the flame graph (firelane view) show where the time went; record with firelane or "
                   "torch.profiler for a verdict"}};

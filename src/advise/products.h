@@ -1,5 +1,5 @@
-// What rules about products share: which operators are some, how fast this machine does them, and what to say when
-// others take their place.
+// What rules about matmuls share: which operators are matmuls, how fast this machine runs them, and what to say when
+// others replace them.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct Product {
   }
 };
 
-// Of mm, bmm, mv and those that add to them.
+// For mm, bmm, mv and their variants that add.
 std::optional<Product> product_of(const Model& model, const analyze::TensorGraph& graph, uint32_t node);
 
 std::string_view name_of_node(const Model& model, const analyze::TensorGraph& graph, uint32_t node);
@@ -63,7 +63,7 @@ std::string number_at(const Model& model, Row op, size_t place);
 class Rates {
  public:
   Rates(const Context& context, const analyze::TensorGraph& graph);
-  // Of work of that size, ns; 0: not known.
+  // For work of that size, ns; 0: unknown.
   double time_ns(double flops, double bytes, int64_t element_bytes) const;
   double product_ns(double batch, double rows, double inner, double columns, int64_t element_bytes) const;
 

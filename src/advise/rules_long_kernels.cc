@@ -107,7 +107,7 @@ double at_best_ns(const Context& context, const LongConvolution& one) {
     const int64_t threads = std::max<int64_t>(1, context.model.info.environment.torch_threads);
     return flops / (kFlopsPerNs * static_cast<double>(std::min<int64_t>(threads, 8)));
   }
-  // Of a channel by itself each weight is read for one product.
+  // In a depthwise convolution each weight is read for one product.
   const double of_peak = one.in_group > 1 ? 0.3 : 0.1;
   const analyze::DevicePeaks* peaks = analyze::peaks_of(context.model, 0);
   return flops / (1000 * of_peak * (peaks == nullptr ? 20 : peaks->fp32_tflops));
@@ -186,20 +186,18 @@ std::vector<Finding> find_slow_convolution(const Context& context) {
 std::vector<Rule> long_kernels_rules() {
   return {
       {"slow-convolution", "kernels", 0.05, true,
-       "A convolution computes as many products for each place as its kernel has weights. With thousands of them (an\n"
-       "echo, a smoothing over a long window, a large blur) Fourier transforms of signal and kernel, multiplied and\n"
-       "transformed back, give the same with a few dozen operations for each place.\n\n"
-       "Found are convolutions and their gradients with 64 weights of a channel and more, without stride and "
-       "dilation,\n"
-       "that take at least two and a half times as long as transforms would, and would at a third of the device's "
-       "peak\n"
-       "(else an algorithm is slow, and not the length): by the number of transforms and their length, at half of the "
-       "device's memory bandwidth, or at what transforms reach on a core. Needs shapes and the\n"
-       "numbers that operators get. The gain is a replay with that time.\n\n"
-       "What to do: torch.fft.rfft of both with n = length + kernel - 1 places (or the next product of 2, 3 and 5),\n"
+       "A convolution computes as many products per position as its kernel has weights. With thousands of them (an\n"
+       "echo, smoothing over a long window, a large blur), multiplying the Fourier transforms of signal and kernel\n"
+       "and transforming back gives the same result with a few dozen operations per position.\n\n"
+       "This finding covers convolutions and their gradients with 64 weights per channel and more, without stride\n"
+       "and dilation, that take at least two and a half times as long as transforms would, and still would at a\n"
+       "third of the device's peak (otherwise the algorithm is slow, not the length). The time of the transforms is\n"
+       "estimated from their number and length, at half of the device's memory bandwidth, or at the typical speed\n"
+       "of a CPU core. Needs shapes and the numeric arguments of operators. The gain is a replay with that time.\n\n"
+       "What to do: torch.fft.rfft of both with n = length + kernel - 1 (or the next product of 2, 3 and 5),\n"
        "multiply, irfft, and cut to the length. torch convolutions are correlations: flip the kernel, or take the\n"
        "conjugate of its transform. A Gaussian or another separable kernel: one convolution for each dimension.\n\n"
-       "When not: results in 16 bits, which transforms do not take in all sizes; kernels that are long because of\n"
+       "When not: 16-bit data, which transforms do not support in all sizes; kernels that are long because of\n"
        "dilation.",
        find_slow_convolution},
   };

@@ -1,5 +1,5 @@
-// Products that another order, or another grouping, computes with far less work: chains of products, and products with
-// one matrix that is given to each of many.
+// Matmuls that take far less work in another order, or another grouping: chains of matmuls, and matmuls with one matrix
+// for a whole batch.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -119,7 +119,7 @@ std::vector<Finding> find_contraction_order(const Context& context) {
   }
   if (largest == nullptr) return {};
   Finding finding{.id = "contraction-order",
-                  .try_text = "set parentheses so that the small product comes first: the result is the same",
+                  .try_text = "add parentheses so that the small matmul comes first: the result is the same",
                   .try_code = largest->is_left ? "out = a @ (b @ c)  # instead of (a @ b) @ c"
                                                : "out = (a @ b) @ c  # instead of a @ (b @ c)",
                   .confidence = Confidence::kMedium,
@@ -131,7 +131,7 @@ std::vector<Finding> find_contraction_order(const Context& context) {
   const Product& first = largest->first;
   const double flops = first.flops() + largest->second.flops();
   finding.title = "a product makes " + matrix_text(first.batch, first.rows, first.columns) + " of " +
-                  factors_text(first) + ", which the next product takes together again: in the other order it is " +
+                  factors_text(first) + ", which the next matmul reduces again: in the other order it is " +
                   times_text(flops / largest->least_flops) + " less work; it takes " +
                   short_percent(finding.share_of_step) + " of a step";
   return {finding};
@@ -189,7 +189,7 @@ std::vector<Finding> find_broadcast_operand(const Context& context) {
     if (!product || product->batch < 2) continue;
     const std::optional<Shared> left = shared_of(context, graph, *product, *product->left);
     const std::optional<Shared> right = shared_of(context, graph, *product, *product->right);
-    // Of two that are the same for all, there is one product.
+    // If both are the same for the whole batch, there is only one product.
     if (left.has_value() == right.has_value()) continue;
     all.push_back(left ? *left : *right);
   }
@@ -240,7 +240,7 @@ std::vector<Finding> find_broadcast_operand(const Context& context) {
   if (largest == nullptr) return {};
   const Product& product = largest->product;
   Finding finding{.id = "broadcast-operand",
-                  .try_text = "one product of all rows with the matrix: its gradient is then one product, too",
+                  .try_text = "use one matmul of all rows with the matrix: its gradient is then one matmul, too",
                   .try_code = largest->copies.empty()
                                   ? "y = x @ weight  # or x.flatten(0, 1) @ weight; no expand, no bmm"
                                   : "y = torch.einsum(\"bhnk,hkm->bhnm\", x, weight)  # rows of all b at once",
@@ -252,9 +252,9 @@ std::vector<Finding> find_broadcast_operand(const Context& context) {
   replaced.fill(finding);
   finding.title = std::string(name_of_node(context.model, graph, product.node)) + " of " + factors_text(product) +
                   " has the same matrix for " + std::to_string(std::llround(largest->times)) + " products" +
-                  (largest->copies.empty() ? "" : ", written out for each") +
-                  (graph.backward.contains(product.node) ? ", and its gradient is made for each of them" : "") + ": " +
-                  short_percent(finding.share_of_step) + " of a step";
+                  (largest->copies.empty() ? "" : ", copied for each") +
+                  (graph.backward.contains(product.node) ? ", and a gradient is computed for each of them" : "") +
+                  ": " + short_percent(finding.share_of_step) + " of a step";
   return {finding};
 }
 
@@ -263,38 +263,28 @@ std::vector<Finding> find_broadcast_operand(const Context& context) {
 std::vector<Rule> product_order_rules() {
   return {
       {"contraction-order", "waste", 0.05, true,
-       "Two products in a row, (a b) c, of which the first makes something large that the second takes together again. "
-       "The\n"
-       "result of a (b c) is the same, and where b c is small it is far less work and memory: attention without a "
-       "softmax,\n"
-       "(q k^T) v, is quadratic in the length, and q (k^T v) is linear.\n\n"
-       "Found are products whose result nobody reads but the next product, with at most copies and a multiplication "
-       "by\n"
-       "one number between them, where the other order needs at most half of the floating-point operations. Needs a\n"
-       "recording that follows tensors and memory (firelane record does). The gain is a replay in which the products, "
-       "and\n"
-       "those of the backward pass, take what the smaller ones would at the best rate of this trace.\n\n"
-       "What to do: set parentheses; torch.linalg.multi_dot chooses the order of matrices, and einsum with "
-       "opt_einsum\n"
-       "that of any chain.\n\n"
-       "When not: something goes over the large matrix between the two products (a softmax, a mask).",
+       "Two matmuls in a row, (a b) c, of which the first makes something large that the second reduces again. The\n"
+       "result of a (b c) is the same, and where b c is small it takes far less work and memory: attention without\n"
+       "a softmax, (q k^T) v, is quadratic in the length, and q (k^T v) is linear.\n\n"
+       "This finding covers matmuls whose result is read only by the next matmul, with at most copies and a\n"
+       "multiplication by a scalar between them, where the other order needs at most half of the floating-point\n"
+       "operations. Needs a recording that follows tensors and memory (firelane record does). The gain is a replay\n"
+       "in which these matmuls, and those of the backward pass, take as long as the smaller ones would at the best\n"
+       "rate in this trace.\n\n"
+       "What to do: add parentheses; torch.linalg.multi_dot chooses the order for matrices, and einsum with\n"
+       "opt_einsum for any chain.\n\n"
+       "When not: something is applied to the large matrix between the two matmuls (a softmax, a mask).",
        find_contraction_order},
       {"broadcast-operand", "waste", 0.05, true,
-       "A batched product (bmm) that gets one matrix, expanded, for all of its batch: each small product reads the "
-       "whole\n"
-       "matrix for a few rows, and in the backward pass each makes a gradient of its own, which are then added up. "
-       "Where\n"
-       "the matrix has a batch itself, matmul even writes it out for each.\n\n"
-       "Found by a factor with stride 0 along the batch, or one that a copy wrote out of such a tensor. Needs a "
-       "recording\n"
-       "that follows tensors and memory, with shapes (firelane record does). The gain is a replay in which these "
-       "take "
-       "what\n"
-       "one product of all rows would.\n\n"
-       "What to do: x @ weight, which makes one product of all rows; for several matrices, einsum, or a transpose that "
-       "puts\n"
-       "all rows of one matrix together.\n\n"
-       "When not: the rows of the batch lie so far apart that they would have to be copied.",
+       "A batched matmul (bmm) that gets one matrix, expanded over the whole batch: each small matmul reads the\n"
+       "whole matrix for a few rows, and in the backward pass each computes its own gradient, and these are then\n"
+       "summed. Where the matrix has a batch dimension itself, matmul even copies it for each.\n\n"
+       "Detected by an operand with stride 0 along the batch, or one that was copied from such a tensor. Needs a\n"
+       "recording that follows tensors and memory, with shapes (firelane record does). The gain is a replay in\n"
+       "which these take as long as one matmul of all rows would.\n\n"
+       "What to do: x @ weight, which is one matmul of all rows; for several matrices, einsum, or a transpose that\n"
+       "groups all rows of one matrix.\n\n"
+       "When not: the rows of the batch are not contiguous in memory and would have to be copied.",
        find_broadcast_operand},
   };
 }

@@ -122,7 +122,7 @@ TEST(BroadcastOperand, a_weight_that_is_written_out_for_each_is_found_with_its_c
   const Judged found = batched(Weight::kWrittenOut, 256, 2);
   const Finding* finding = find(found, "broadcast-operand");
   ASSERT_NE(finding, nullptr);
-  EXPECT_NE(finding->title.find("written out for each"), std::string::npos) << finding->title;
+  EXPECT_NE(finding->title.find("copied for each"), std::string::npos) << finding->title;
   EXPECT_GT(finding->gain.middle_ns(), 1'050'000);
 }
 

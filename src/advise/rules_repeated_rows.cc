@@ -1,8 +1,8 @@
 // Work on rows that are copies of each other: the same is computed for each of them.
 //
-// A copy from an expanded tensor, a lookup of far more rows than there are and an enlarged image hold each row several
-// times. Operators that treat each row by itself keep it that way; the first one that brings in something else ends it.
-// All up to there could be done once for each row, and its result repeated.
+// A copy from an expanded tensor, a lookup of far more rows than there are and an upsampled image contain each row
+// several times. Operators that process rows independently keep it that way, until one combines the result with another
+// tensor. Everything up to there could be done once per row, and its result repeated.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -281,7 +281,7 @@ std::vector<uint32_t> sums_of_gradients(const Model& model, const TensorGraph& g
 }
 
 std::string_view words_of(Repeats what) {
-  return what == Repeats::kRows ? "rows that are copies of each other" : "an image that was enlarged before";
+  return what == Repeats::kRows ? "rows that are copies of each other" : "an image that was upsampled before";
 }
 
 std::vector<Finding> find_repeated_rows(const Context& context) {
@@ -328,8 +328,8 @@ std::vector<Finding> find_repeated_rows(const Context& context) {
   const bool is_rows = largest->what == Repeats::kRows;
   Finding finding{
       .id = "repeated-rows",
-      .try_text = is_rows ? "do it once for each row, and repeat the result: each row is treated by itself"
-                          : "enlarge the result instead: a product of channels is the same before and after",
+      .try_text = is_rows ? "do it once per row, and repeat the result: each row is processed independently"
+                          : "upsample the result instead: a 1 x 1 convolution gives the same before and after",
       .try_code = is_rows
                       ? "h = encoder(x).repeat_interleave(n, dim=0)  # instead of encoder(x.repeat_interleave(n, 0))"
                       : "y = F.interpolate(conv1x1(x), size=size)  # instead of conv1x1(F.interpolate(x, size=size))",
@@ -356,22 +356,16 @@ std::vector<Finding> find_repeated_rows(const Context& context) {
 std::vector<Rule> repeated_rows_rules() {
   return {
       {"repeated-rows", "waste", 0.05, true,
-       "Rows are repeated (repeat, repeat_interleave, expand and reshape, a lookup of more rows than there are), or an "
-       "image is\n"
-       "enlarged (F.interpolate), and products and what follows them compute the same for each copy. Each row is "
-       "treated by\n"
-       "itself, so that the result can be repeated instead.\n\n"
-       "Followed from the operator that repeats are products with weights, convolutions (of enlarged images those of "
-       "one\n"
-       "pixel), elementwise operators and normalizations, until something else comes in; what interpolates between "
-       "pixels\n"
-       "only changes places with the next product. Needs a recording that follows tensors and memory (firelane record "
-       "does).\n"
-       "The gain is a replay in which these, forward and backward, take their part of the time, and the copy that of "
-       "the\n"
-       "result's size.\n\n"
-       "What to do: encode first, then repeat; classify first, then enlarge.\n\n"
-       "When not: randomness that should differ between the copies (dropout) comes in on the way.",
+       "Rows are repeated (repeat, repeat_interleave, expand and reshape, a lookup of more rows than there are), or\n"
+       "an image is upsampled (F.interpolate), and matmuls and what follows them compute the same for each copy.\n"
+       "Each row is processed independently, so the result can be repeated instead.\n\n"
+       "From the operator that repeats, matmuls with weights, convolutions (1 x 1 for upsampled images),\n"
+       "elementwise operators and normalizations are followed, until another tensor is combined with the result;\n"
+       "interpolation between pixels can only be swapped with the next matmul. Needs a recording that follows\n"
+       "tensors and memory (firelane record does). The gain is a replay in which these, forward and backward, take\n"
+       "time in proportion to the rows before repeating, and the copy in proportion to the size of the result.\n\n"
+       "What to do: encode first, then repeat; classify first, then upsample.\n\n"
+       "When not: randomness that should differ between the copies (dropout) is applied in between.",
        find_repeated_rows},
   };
 }

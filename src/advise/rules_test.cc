@@ -297,7 +297,7 @@ TEST(Diagnose, first_calls_compilation_and_first_memory_are_one_time_costs) {
   EXPECT_EQ(finding->cost_ns, (500'000 + 300'000 + 100'000) / 6);
   EXPECT_NE(finding->title.find("operators ran for the first time (500.0 us)"), std::string::npos) << finding->title;
   EXPECT_NE(finding->title.find("compiled or tuned (300.0 us)"), std::string::npos);
-  EXPECT_NE(finding->title.find("memory was asked from the driver (100.0 us)"), std::string::npos);
+  EXPECT_NE(finding->title.find("memory was requested from the driver (100.0 us)"), std::string::npos);
   EXPECT_EQ(find(diagnose(build(false)), "one-time-costs"), nullptr);
 }
 
@@ -350,7 +350,8 @@ TEST(Diagnose, communication_is_found_when_nothing_hides_it) {
   EXPECT_EQ(finding->cost_ns, 500'000);
   EXPECT_EQ(finding->gain.middle_ns(), 375'000);  // all of it, or half
   EXPECT_NE(finding->title.find("takes 500.0 us of each step (31%)"), std::string::npos) << finding->title;
-  EXPECT_NE(finding->confirm_by.find("cannot tell waiting for a late rank from moving data"), std::string::npos);
+  EXPECT_NE(finding->confirm_by.find("waiting for a late rank cannot be separated from data transfer"),
+            std::string::npos);
   EXPECT_NE(finding->confirm_by.find("firelane ranks DIR"), std::string::npos);
   EXPECT_NE(diagnosis.verdict.step.find("31% with communication alone"), std::string::npos) << diagnosis.verdict.step;
   EXPECT_EQ(find(diagnose(build(100)), "exposed-communication"), nullptr);

@@ -1,4 +1,4 @@
-// Work that does not change what is read of its result.
+// Work that does not change the part of its result that is read.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -86,7 +86,8 @@ std::vector<Finding> find_order_preserving(const Context& context) {
                                         [&](Row a, Row b) { return host.duration_ns[a] < host.duration_ns[b]; });
   finding.title = std::string(name_of_op(model, longest)) + " of " + shapes_text_of_op(model, longest) +
                   " is read by " + std::string(name_of_op(model, reader)) +
-                  " alone, which chooses the same without it: " + short_percent(finding.share_of_step) + " of a step";
+                  " alone, which gives the same result without it: " + short_percent(finding.share_of_step) +
+                  " of a step";
   add_longest(finding, model, ops);
   return {finding};
 }
@@ -96,17 +97,14 @@ std::vector<Finding> find_order_preserving(const Context& context) {
 std::vector<Rule> unread_rules() {
   return {
       {"order-preserving-work", "waste", 0.05, true,
-       "A softmax, log_softmax or sigmoid whose result nobody reads but argmax or argsort: it changes the numbers, "
-       "and\n"
-       "not their order, so that the same is chosen without it. Of large scores (all classes of all pixels) it costs\n"
-       "several passes over memory.\n\n"
-       "Found where all readers of the result, until it is freed, are argmax or argsort along the same dimension. "
-       "Needs\n"
-       "a recording that follows tensors and memory (firelane record does), without compiled parts or CUDA graphs. "
-       "The\n"
-       "gain is a replay without it.\n\n"
-       "What to do: choose from the scores themselves.\n\n"
-       "When not: numbers that are equal only after rounding are chosen between in another way.",
+       "A softmax, log_softmax or sigmoid whose result is read only by argmax or argsort: it changes the numbers\n"
+       "but not their order, so the result is the same without it. For large scores (all classes of all pixels) it\n"
+       "costs several passes over memory.\n\n"
+       "Detected where all readers of the result, until it is freed, are argmax or argsort along the same\n"
+       "dimension. Needs a recording that follows tensors and memory (firelane record does), without compiled parts\n"
+       "or CUDA graphs. The gain is a replay without it.\n\n"
+       "What to do: apply argmax or argsort to the scores themselves.\n\n"
+       "When not: ties caused by rounding may be broken differently.",
        find_order_preserving},
   };
 }

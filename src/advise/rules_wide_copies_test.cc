@@ -61,9 +61,9 @@ TEST(WideCopies, bytes_that_become_floats_on_the_host_are_sent_four_times) {
   const Judged found = sent_as(Sends::kWidened);
   ASSERT_FALSE(found.findings.empty());
   EXPECT_EQ(found.findings[0].id, "wide-copies");
-  EXPECT_TRUE(
-      found.findings[0].title.starts_with("16.0 MiB go to the device in every step that would be 4.0 MiB: 8-bit "
-                                          "numbers become 32-bit ones on the host"))
+  EXPECT_TRUE(found.findings[0].title.starts_with(
+      "16.0 MiB are copied to the device in every step that would be 4.0 MiB: 8-bit "
+      "numbers become 32-bit ones on the host"))
       << found.findings[0].title;
   EXPECT_NEAR(static_cast<double>(found.findings[0].gain.middle_ns()), 800e3, 60e3)
       << "500 us, and three quarters of 400";

@@ -117,24 +117,24 @@ std::vector<Finding> sliced_gradients(const Context& context) {
   if (context.has_device_work) {
     for (const Row work : launched_during(model, nodes)) evidence.add_device(work, kSlicesStayLow, kSlicesStayHigh);
   }
-  Finding finding{.id = "repeated-operators",
-                  .try_text =
-                      "take all slices by one operator: its gradient is written once, without a tensor of "
-                      "zeros for each",
-                  .try_code =
-                      "rows = x.unbind(1)  # instead of [x[:, i] for i in range(n)]; x.unfold(2, size, stride) "
-                      "for windows, split for parts",
-                  .confidence = Confidence::kMedium,
-                  .confirm_by = "compare gradients and step times",
-                  .cause = "loop",
-                  .part_of = "overhead"};
+  Finding finding{
+      .id = "repeated-operators",
+      .try_text =
+          "take all slices with one operator: its gradient is written once, without a tensor of zeros for each slice",
+      .try_code =
+          "rows = x.unbind(1)  # instead of [x[:, i] for i in range(n)]; x.unfold(2, size, stride) "
+          "for windows, split for parts",
+      .confidence = Confidence::kMedium,
+      .confirm_by = "compare gradients and step times",
+      .cause = "loop",
+      .part_of = "overhead"};
   evidence.fill(finding);
   finding.of_step_ns = calls.step_ns;
   finding.share_of_step = context.share_of_step(finding.cost_ns);
   finding.events = static_cast<int64_t>(nodes.size());
   const std::string_view name = name_of_op(model, most.front());
   finding.title = "the gradient of each of " + std::to_string(most.size()) +
-                  " slices of one tensor is written into zeros of its size, and all are added up (" +
+                  " slices of one tensor is written into zeros of its full size, and all are summed (" +
                   std::string(name.substr(name.rfind(' ') + 1)) + "): " + short_percent(finding.share_of_step) +
                   " of a step";
   return {finding};

@@ -1,5 +1,5 @@
-// Programs on a CPU whose operators say which memory they read and ask for: what tests of rules on the graph of tensors
-// write down.
+// Programs on a CPU whose operators say which memory they read and allocate: input for tests of rules on the graph of
+// tensors.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What limits the program, in parts: fronts show or leave out each, and none takes the sentence apart again.
+// What limits the program, in parts: each front shows or omits them, and none parses the sentence again.
 #pragma once
 
 #include <string>

@@ -99,7 +99,7 @@ std::string name_of_step(const StepRow& row) {
 
 std::string one_line(const StepStory& story) {
   std::string line = name_of_step(story.step) + ": " + text_of(story.step.host_ns);
-  if (story.usual_ns < 0) return line + "; too few steps around it to say what is usual\n";
+  if (story.usual_ns < 0) return line + "; too few steps around it to compare with\n";
   line += ", usually " + text_of(story.usual_ns) + " (median of " + std::to_string(story.compared_with) +
           "): " + times_usual(story);
   return line + ", " + std::string(sentence_of(story.cause)) + "\n";
@@ -131,7 +131,7 @@ std::string overview(const fs::path& run, const std::vector<StepRow>& rows) {
     out += "  " + one_line(story);
     if (++listed == kMostListed) break;
   }
-  if (listed == 0) out += "  none: all steps took about as long as those around them\n";
+  if (listed == 0) out += "  none: all steps took about as long as the steps around them\n";
   add_incidents(run, -1, out);
   return out;
 }

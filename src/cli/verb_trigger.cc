@@ -84,7 +84,9 @@ Result<int> run_trigger(const TriggerArgs& args) {
 Verb trigger_verb() {
   return {
       .name = "trigger",
-      .sentence = "Ask a running program for a recording: under firelane record --always, or known to firelane daemon.",
+      .sentence =
+          "Ask a running program for a recording; it runs under firelane record --always, or is known to firelane "
+          "daemon.",
       .examples = {"firelane trigger run --reason \"loss is NaN\"",
                    "firelane trigger 4711 --steps 3 --shapes -o train.json"},
       .setup = [](Flags& flags) -> VerbBody {

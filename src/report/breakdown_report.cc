@@ -121,7 +121,7 @@ std::string breakdown_text(const StudiedTrace& trace, const Arguments& wanted, c
 ReportSpec breakdown_report() {
   return {.name = "breakdown",
           .title = "Where a step goes",
-          .sentence = "How each step was spent on device and host; the parts add up to the step.",
+          .sentence = "Show how each step was spent on device and host; the parts add up to the step.",
           .examples = {"firelane breakdown trace.json.gz", "firelane breakdown trace.json.gz --json"},
           .tables = {{"parts"}, {"steps"}, {"phases"}, {"annotations"}, {"operators"}},
           .make = make_breakdown,

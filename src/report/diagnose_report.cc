@@ -36,7 +36,7 @@ std::string saved_text(const advise::Gain& gain) {
 // The lines that take the most of a step, one a line of text.
 std::string lines_text(const advise::LargestLines& largest, const TextStyle& style) {
   if (largest.lines.empty()) return "";
-  std::string out = painted(largest.on_device ? "Lines that take the most of the device's time, as recorded"
+  std::string out = painted(largest.on_device ? "Lines that take the most device time, as recorded"
                                               : "Lines that take the most of a step, as recorded",
                             kBold, style) +
                     "\n";
@@ -326,7 +326,7 @@ ReportSpec diagnose_report() {
   brief.text_only = true;
   return {.name = "diagnose",
           .title = "Findings",
-          .sentence = "What limits the program, what to change, and how much that would gain.",
+          .sentence = "Find what limits the program, what to change, and how much that would gain.",
           .examples = {"firelane diagnose trace.json.gz", "firelane diagnose trace.json.gz --json -o diagnosis.json"},
           .parameters = {std::move(brief)},
           .tables = {{"findings"}},

@@ -88,7 +88,7 @@ Result<Report> make_idle(const StudiedTrace& trace, const Arguments& wanted) {
               gap.next == kNoRow ? Cell{} : Cell{std::string(model.text(model.device_slices.name[gap.next]))}});
   }
   report.tables = {std::move(causes), std::move(gaps), lines_table(places, has_device, wanted)};
-  if (!has_device) report.notes.push_back("no device work in this trace: device idle time is not known");
+  if (!has_device) report.notes.push_back("no device work in this trace: device idle time is unknown");
   return report;
 }
 
@@ -97,7 +97,7 @@ Result<Report> make_idle(const StudiedTrace& trace, const Arguments& wanted) {
 ReportSpec idle_report() {
   return {.name = "idle",
           .title = "Idle device",
-          .sentence = "Why the device was idle: the cause of every gap.",
+          .sentence = "Show why the device was idle: the cause of every gap.",
           .examples = {"firelane idle trace.json.gz", "firelane idle trace.json.gz --json"},
           .parameters = {Parameter::rows()},
           .shown_rows = 15,

@@ -63,7 +63,7 @@ Result<Report> make_input(const StudiedTrace& trace, const Arguments&) {
   report.tables = {std::move(steps), std::move(transfers)};
   if (input.loader == analyze::LoaderKind::kNone) report.notes.emplace_back("no DataLoader in this trace");
   if (input.loader == analyze::LoaderKind::kMultiProcess) {
-    report.notes.emplace_back("worker processes are not in this trace: how busy they were is not known");
+    report.notes.emplace_back("worker processes are not in this trace: how busy they were is unknown");
   }
   if (!has_steps) report.notes.emplace_back(no_steps(model));
   return report;
@@ -74,7 +74,7 @@ Result<Report> make_input(const StudiedTrace& trace, const Arguments&) {
 ReportSpec input_report() {
   return {.name = "input",
           .title = "Input",
-          .sentence = "How data comes in: waiting for the DataLoader, copies to the device, what overlaps.",
+          .sentence = "Show how data is loaded: waiting for the DataLoader, copies to the device, what overlaps.",
           .examples = {"firelane input trace.json.gz", "firelane input trace.json.gz --json"},
           .tables = {{"steps"}, {"transfers"}},
           .make = make_input};

@@ -142,7 +142,7 @@ std::vector<Note> notes(const analyze::KernelTable& table) {
   }
   if (table.without_occupancy > 0) {
     out.push_back(
-        fmt::format("calls left out of the occupancy: {} (the trace gives neither it nor the launch and the device)",
+        fmt::format("calls not included in occupancy: {} (neither it nor launch shape and device are in the trace)",
                     table.without_occupancy));
   }
   return out;
@@ -186,7 +186,8 @@ ReportSpec kernels_report() {
   return {
       .name = "kernels",
       .title = "Kernels",
-      .sentence = "Device time per kernel, memcpy and memset: calls, durations, launch shape, occupancy, bandwidth.",
+      .sentence =
+          "Show device time per kernel, memcpy and memset: calls, durations, launch shape, occupancy, bandwidth.",
       .examples = {"firelane kernels trace.json.gz --rows 10",
                    "firelane kernels trace.json.gz --group-by-op --sort-by calls --csv"},
       .parameters = {Parameter::flag("group_by_op", "one row per kernel and the op that launched it"),

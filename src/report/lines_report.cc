@@ -66,7 +66,7 @@ Result<Report> make_lines(const StudiedTrace& trace, const Arguments& wanted) {
 ReportSpec lines_report() {
   return {.name = "lines",
           .title = "Lines",
-          .sentence = "What each line of the program costs a step: host and device, forward and backward.",
+          .sentence = "Show what each line of the program costs per step: host and device, forward and backward.",
           .examples = {"firelane lines trace.lane", "firelane lines trace.lane --csv"},
           .parameters = {Parameter::rows()},
           .shown_rows = 30,

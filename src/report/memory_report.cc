@@ -126,7 +126,7 @@ Table steps_table(const analyze::MemoryReport& memory) {
 
 Table spikes_table(const Model& model, const analyze::MemoryReport& memory) {
   Table table{.name = "spikes",
-              .title = "Spikes: ops that needed more for a moment",
+              .title = "Spikes: ops that briefly needed more",
               .columns = {{"device", "Device"},
                           {"op", "Op", Kind::kText, Align::kByKind, 56},
                           {"time_ns", "At", Kind::kDuration},
@@ -242,7 +242,7 @@ Table allocator_table(const analyze::MemoryReport& memory) {
 
 Table shares_table(const Model& model, const analyze::MemoryReport& memory) {
   Table table{.name = "allocator_shares",
-              .title = "By stream and pool, when most was allocated",
+              .title = "By stream and pool, at peak allocation",
               .columns = moment_columns({{"device", "Device"},
                                          {"pool", "Pool", Kind::kText, Align::kByKind, 0, true},
                                          {"stream", "Stream", Kind::kText, Align::kByKind, 0, true}}),
@@ -322,20 +322,19 @@ Result<Report> make_memory(const StudiedTrace& trace, const Arguments& wanted) {
     return report;
   }
   report.notes.emplace_back(
-      "categories are inferred from where and how long memory lived; what was allocated before the recording cannot be "
-      "told "
-      "apart");
+      "categories are inferred from where memory was allocated and how long it lived; memory allocated before the "
+      "recording cannot be categorized");
   const bool has_gpu = std::any_of(memory.devices.begin(), memory.devices.end(),
                                    [](const analyze::DeviceMemory& device) { return device.device_type != 0; });
   if (has_gpu && memory.allocators.empty()) {
     report.notes.emplace_back(
-        "how free memory is cut into blocks is not in this trace: record with firelane, or see "
+        "how free memory is split into blocks is not in this trace: record with firelane, or see "
         "torch.cuda.memory._dump_snapshot()");
   }
   for (const analyze::DeviceAllocator& allocator : memory.allocators) {
     if (allocator.misplaced == 0) continue;
     report.notes.push_back(fmt::format(
-        "{}: {} events do not match the allocator's state: others are missing, so free memory is an estimate",
+        "{}: {} events do not match the allocator's state: some events are missing, so free memory is an estimate",
         device_name(memory, allocator), allocator.misplaced));
   }
   return report;
@@ -347,7 +346,7 @@ ReportSpec memory_report() {
   return {
       .name = "memory",
       .title = "Memory",
-      .sentence = "Where memory went: the peak and what is alive at it, steps, spikes, growth, copies, allocator.",
+      .sentence = "Show where memory went: the peak and what is alive at it, steps, spikes, growth, copies, allocator.",
       .examples = {"firelane memory trace.json.gz", "firelane memory trace.json.gz --curve --json -o memory.json"},
       .parameters = {Parameter::flag("curve", "also every change of allocated and reserved memory"), Parameter::rows()},
       .shown_rows = 10,

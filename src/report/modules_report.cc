@@ -118,7 +118,7 @@ Result<Report> make_modules(const StudiedTrace& trace, const Arguments& wanted) 
 ReportSpec modules_report() {
   return {.name = "modules",
           .title = "Modules",
-          .sentence = "Time, memory and FLOPs per nn.Module and per phase, forward and backward.",
+          .sentence = "Show time, memory and FLOPs per nn.Module and per phase, forward and backward.",
           .examples = {"firelane modules trace.json.gz --depth 1", "firelane modules trace.json.gz --by-type --csv"},
           .parameters = {Parameter::flag("by_type", "one row per type of module"),
                          Parameter::integer("depth", 0, 1'000'000,

@@ -89,11 +89,12 @@ void say_above_roof(const analyze::Roofline& roofline, std::vector<Note>& out) {
   if (is_cached) out.emplace_back("more than 100% of the memory roof: the data came from the cache, not from memory");
   if (is_less_moved) {
     out.emplace_back(
-        "more than 100% of the memory roof, memory measured as the limit: it moved less than the shapes say");
+        "more than 100% of the memory roof, with memory as the measured limit: it moved less data than its shapes "
+        "suggest");
   }
   if (is_less_computed) {
     out.emplace_back(
-        "more than 100% of the compute roof: the kernel does fewer FLOPs than its shapes say (a causal mask, "
+        "more than 100% of the compute roof: the kernel does fewer FLOPs than its shapes suggest (a causal mask, "
         "Winograd)");
   }
 }
@@ -102,10 +103,10 @@ std::vector<Note> notes(const Model& model, const analyze::Roofline& roofline) {
   if (roofline.work_ns == 0) return {kNoDeviceWork};
   std::vector<Note> out;
   if (roofline.ops_without_shapes > 0 && roofline.ops_with_shapes == 0 && roofline.whole.flops <= 0) {
-    out.push_back(fmt::format("FLOPs, and bytes of kernels, are not known: no input shapes to compute them from; {}",
+    out.push_back(fmt::format("FLOPs, and bytes of kernels, are unknown: no input shapes to compute them from; {}",
                               how_to_record(model.info, RecordOption::kShapes)));
   } else if (roofline.ops_without_shapes > 0) {
-    out.push_back(fmt::format("op calls whose inputs the trace does not give: {}; {}", roofline.ops_without_shapes,
+    out.push_back(fmt::format("op calls whose inputs are not in the trace: {}; {}", roofline.ops_without_shapes,
                               how_to_record(model.info, RecordOption::kShapes)));
   }
   if (roofline.peaks == nullptr) {
@@ -189,7 +190,8 @@ Result<Report> make_roofline(const StudiedTrace& trace, const Arguments& wanted)
 ReportSpec roofline_report() {
   return {.name = "roofline",
           .title = "Roofline",
-          .sentence = "FLOP/s and bandwidth per op and shape against the device's peak; FLOPs utilization per step.",
+          .sentence =
+              "Show FLOP/s and bandwidth per op and shape against the device's peak, and FLOPs utilization per step.",
           .examples = {"firelane roofline trace.json.gz --rows 10", "firelane roofline trace.json.gz --json"},
           .parameters = {Parameter::rows()},
           .shown_rows = 30,

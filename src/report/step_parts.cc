@@ -49,7 +49,7 @@ std::vector<StepPart> device_parts(const analyze::Study& study) {
 
 std::vector<StepPart> host_parts(const analyze::Study& study) {
   std::vector<StepPart> parts;
-  // Of a thread that the program does not wait for, and of one that is not in the trace.
+  // For a thread that the program does not wait for, and of one that is not in the trace.
   const auto words = [&](analyze::Activity activity) {
     const bool is_idle = activity == analyze::Activity::kUnrecorded && !study.host->leads;
     return is_idle ? std::string("the host was idle, or not recorded")

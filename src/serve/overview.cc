@@ -150,7 +150,7 @@ void write_top_kernels(JsonWriter& json, const StudiedTrace& trace) {
   json.end_array();
 }
 
-// Of a flight recorder, which has nothing else.
+// For a flight recorder, which has nothing else.
 void write_top_collectives(JsonWriter& json, const StudiedTrace& trace) {
   const Model& model = trace.model();
   std::map<std::string, std::pair<int64_t, int64_t>> by_name;  // time and count

@@ -12,8 +12,8 @@ namespace firelane::analyze {
 
 namespace {
 
-// Of the time from the start of a Python function that calls nothing recorded to the next event: recording it takes at
-// most so much. Thousands of short calls (split, strip, get) are the program's own work, too.
+// Share of the time from the start of a Python function that calls nothing recorded to the next event: recording it
+// takes at most so much. Thousands of short calls (split, strip, get) are the program's own work, too.
 constexpr double kMostOfFunction = 0.6;
 
 class Recorder {

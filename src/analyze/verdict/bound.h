@@ -51,7 +51,7 @@ class BoundJudge {
   BoundJudge(const std::vector<Limit>& limits, double computing_share)
       : limits_(limits), computing_share_(computing_share) {}
 
-  // Of the part of the path in [start, end), on the replay's clock, as is `busy`.
+  // For the part of the path in [start, end), on the replay's clock, as is `busy`.
   Bound of(const CriticalPath& path, const IntervalSet& busy, int64_t start_ns, int64_t end_ns) const;
 
  private:
@@ -59,7 +59,7 @@ class BoundJudge {
   double computing_share_;
 };
 
-// Of a group whose host takes `host_ns` (waiting left out) to launch `device_ns` of work, `compute_ns` of which is
+// For a group whose host takes `host_ns` (waiting left out) to launch `device_ns` of work, `compute_ns` of which is
 // limited by computing. Overhead or not is decided by the longer of the two; within a quarter of each other: mixed.
 Limit group_limit(int64_t host_ns, int64_t device_ns, int64_t compute_ns);
 

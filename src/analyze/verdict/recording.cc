@@ -26,9 +26,10 @@ constexpr double kOurCall = 300;
 // (docs/accuracy.md).
 constexpr double kEstimateOff = 0.3;
 constexpr double kEstimateOffOnCpu = 0.4;
-// Of a step on a CPU that several steps tell (torch_stretches.h): by how much the profiler's part is off, and the step
-// itself. It is shorter more often than longer: with the profiler's buffers on the heap, malloc gives memory back that
-// the program keeps without them, and its operators have to wait for new pages (a gelu of 256 KiB takes 58 us for 19).
+// For a step on a CPU that is derived from several steps (torch_stretches.h): by how much the profiler's part is off,
+// and the step itself. It is shorter more often than longer: with the profiler's buffers on the heap, malloc gives
+// memory back that the program keeps without them, and its operators have to wait for new pages (a gelu of 256 KiB
+// takes 58 us for 19).
 struct StepOff {
   double removed;
   double step;

@@ -135,7 +135,7 @@ class Numbering {
     return ops;
   }
 
-  // Views that may have more elements than what they are of.
+  // Views that may have more elements than the tensor they show.
   bool makes_larger(StringId name) const {
     const std::string_view text = model_.text(name);
     return contains(text, "expand") || contains(text, "unfold") || contains(text, "strided") ||

@@ -1,6 +1,6 @@
 // Python's running frames, read where they lie.
 //
-// From 3.11 on Python makes a frame object only for who asks for one, which takes longer than all else that is done for
+// From 3.11 on Python makes a frame object only on request, which takes longer than everything else that is done for
 // a call, and needs the GIL. What is needed of a frame lies at the same place in all releases of a minor version, so it
 // is read there. is_layout_known() compares what is read so with what Python's API says of the running stack.
 //

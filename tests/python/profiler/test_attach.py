@@ -1,4 +1,4 @@
-"""`firelane attach PID`: a program that runs already is recorded, and goes on as if nothing had been."""
+"""`firelane attach PID`: a program that is already running is recorded, and goes on as if nothing had been."""
 
 import json
 import os
@@ -115,7 +115,7 @@ def test_of_two_attaches_at_once_one_is_refused(training):
             finish(first)
             pytest.fail(first.errors)
     second = attach(training, "--steps", "1", "-o", "second.lane")
-    assert second.returncode == 1 and "an attach to it is under way already" in second.errors
+    assert second.returncode == 1 and "another attach to it is in progress" in second.errors
     assert not (training.folder / "second.lane").exists()
     first.send_signal(signal.SIGINT)  # Ctrl-C: whatever was recorded until then
     finish(first)

@@ -95,6 +95,7 @@ check-text: setup
 	@$(PYTHON) -m mypy --no-error-summary
 	@echo "check: layers"; $(PYTHON) tools/check_layers.py
 	@echo "check: changelog"; $(PYTHON) tools/check_changelog.py
+	@echo "check: words"; $(PYTHON) tools/check_words.py
 
 # The checks of .clang-tidy that find the worst mistakes at little cost, in the rooms where they would hurt most (src/CMakeLists.txt
 # gathers them). `make lint`, which is part of check-deep, runs all checks on everything (performance-unnecessary-value-param alone
@@ -173,6 +174,10 @@ test-gpu: ## tests that need an NVIDIA GPU; says why when it skips
 .PHONY: wheels
 wheels: setup viewer ## dist/*.whl for all Pythons and torches (downloads gigabytes; WHEELS="--python 3.12 --torch 2.11" for one pair)
 	@$(PYTHON) tools/wheels.py $(WHEELS)
+
+.PHONY: sdist
+sdist: setup viewer ## dist/firelane-*.tar.gz: the source archive, with the viewer's page inside
+	@$(PYTHON) tools/sdist.py
 
 .PHONY: check-arm64
 check-arm64: setup viewer ## compile for aarch64 without warnings, and run the unit tests by QEMU's emulation (not part of check)

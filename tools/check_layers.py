@@ -11,7 +11,12 @@ A line of LAYERS names a room, the rooms it may include, and in sections after i
     | folders: ...    its folders; each may include only those named before it
 
 A room may only name rooms listed above it, so there are no cycles. Two files that define a type of the same name
-in the same namespace are rejected: linked into one program, one of them silently wins.
+in the same namespace are rejected, and two rooms that define the same function there: linked into one program, one of
+them silently wins, or the link fails in a program that nobody has linked yet. The public headers below include/ count
+as a room of their own, which includes nothing of src/.
+
+An analysis that somebody asks a trace for, `trace.get<analyze::NAME>()`, is called by its name in no room above
+analyze: that would compute it again.
 """
 
 from __future__ import annotations
@@ -174,7 +179,11 @@ TOKEN = re.compile(
     r'|R"(?P<raw>[^(\s]*)\(.*?\)(?P=raw)"'
     r'|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])*\''
     r"|(?P<namespace>^(?:inline )?namespace\b(?P<name>[ \w:]*)\{)"
-    r"|(?P<type>^(?:enum class|enum|class|struct|union) (?P<type_name>\w+)\b(?!::)(?=[^;{}()=]*\{))"
+    r"|(?P<type>^(?:enum class|enum|class|struct|union) (?:(?:alignas\s*\((?:[^()]|\([^()]*\))*\)|\[\[[^\]]*\]\])\s*)*"
+    r"(?P<type_name>\w+)\b(?!::|\s*<)(?=[^;{}()=]*\{))"
+    r"|(?P<function>^(?!(?:inline|static|constexpr|consteval|template|using|typedef|extern|namespace|return|else)\b)"
+    r"[A-Za-z_][\w:<>,&*\[\] ]*[ &*>](?P<function_name>\w+)"
+    r"\((?P<parameters>[^;{}]*)\)\s*(?:noexcept\s*)?(?:->[^;{}()]*)?(?=\{))"
     r"|(?P<brace>[{}])",
     re.MULTILINE | re.DOTALL,
 )
@@ -183,16 +192,38 @@ TOKEN = re.compile(
 @dataclass
 class Definition:
     namespace: str
-    name: str
+    name: str  # of a function with the types of its parameters
     line: int
+    is_function: bool = False
+
+
+TEMPLATE_HEAD = re.compile(r"template\s*<[^;{}]*>\s*(requires[^;{}]*)?\Z")
+
+
+def signature(name: str, parameters: str) -> str:
+    """The function as an overload is told apart: without the names and defaults of its parameters."""
+    types: list[str] = []
+    depth = 0
+    for part in re.split(r"([<>(),])", re.sub(r"//[^\n]*|/\*.*?\*/", " ", parameters, flags=re.DOTALL)):
+        depth += (part in "<(") - (part in ">)") if part else 0
+        if part == "," and depth == 0:
+            types.append("")
+        else:
+            types[-1:] = [(types[-1] if types else "") + part]
+    plain = []
+    for each in types:
+        text = " ".join(each.partition("=")[0].split())
+        text = re.sub(r"(?<=[\w>&*]) ?\b(?<!:)(?<=[ &*>])[a-z_]\w*$", "", text) if re.search(r"[ &*>]", text) else text
+        plain.append(text.strip())
+    return f"{name}({', '.join(plain)})"
 
 
 def scan_namespaces(text: str) -> tuple[list[tuple[str, int, str]], list[Definition]]:
-    """The named namespaces that a file opens at the top (name, line, what is in them), and the types that it defines in
-    them. Unnamed namespaces are the file's own business."""
+    """The named namespaces that a file opens at the top (name, line, what is in them), and the types and the functions
+    that it defines in them: neither inline nor static, no templates. Unnamed namespaces are the file's own business."""
     opened: list[tuple[str, int, int]] = []  # name, line, where its text begins
     found: list[tuple[str, int, str]] = []
-    types: list[Definition] = []
+    definitions: list[Definition] = []
     stack: list[str | None] = []  # a name per open brace; None: not a namespace; "": an unnamed one
     for match in TOKEN.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
@@ -201,7 +232,11 @@ def scan_namespaces(text: str) -> tuple[list[tuple[str, int, str]], list[Definit
             if len(stack) == 1:
                 opened.append((stack[0] or "", line, match.end()))
         elif match["type"] and all(stack):
-            types.append(Definition("::".join(name for name in stack if name), match["type_name"], line))
+            definitions.append(Definition(inside(stack), match["type_name"], line))
+        elif match["function"]:
+            if stack and all(stack) and not TEMPLATE_HEAD.search(text[max(0, match.start() - 400) : match.start()]):
+                called = signature(match["function_name"], match["parameters"])
+                definitions.append(Definition(inside(stack), called, line, is_function=True))
         elif match["brace"] == "{":
             stack.append(None)
         elif match["brace"] == "}" and stack:
@@ -209,7 +244,11 @@ def scan_namespaces(text: str) -> tuple[list[tuple[str, int, str]], list[Definit
             if not stack and opened:
                 name, start_line, start = opened.pop()
                 found.append((name, start_line, text[start : match.start()]))
-    return found, types
+    return found, definitions
+
+
+def inside(stack: list[str | None]) -> str:
+    return "::".join(name for name in stack if name)
 
 
 FORWARD_DECLARATIONS = re.compile(r"\s*((class|struct) \w+;\s*)+")
@@ -229,22 +268,77 @@ def check_namespace(room: Room, namespace: str, inside: str, text: str, rooms: d
     return f"room {room.name} opens namespace {namespace}; its own is {room.namespace}"
 
 
-def check_definitions(definitions: dict[tuple[str, str], list[str]]) -> list[str]:
+@dataclass
+class Place:
+    room: str
+    path: str
+    line: int
+
+
+def check_definitions(definitions: dict[tuple[str, str], list[Place]], functions: set[tuple[str, str]]) -> list[str]:
+    """A type may be defined once; a function once in a room: the linker finds the second one there."""
+    problems = []
+    for key, places in sorted(definitions.items()):
+        first = places[0]
+        others = [each for each in places[1:] if key not in functions or each.room != first.room]
+        if others:
+            again = f"{others[0].path}:{others[0].line}"
+            problems.append(f"{first.path}:{first.line}: {'::'.join(key)} is defined again at {again}")
+    return problems
+
+
+REMEMBERED = re.compile(r"\bget<analyze::(\w+)>")
+CALLED = re.compile(r"\banalyze::(\w+)\((?!const )")
+
+
+def check_remembered(calls: list[tuple[str, str]], remembered: set[str]) -> list[str]:
+    """`calls`: where a function of analyze is called, and which."""
     return [
-        f"{places[0]}: {namespace}::{name} is defined again at {places[1]}"
-        for (namespace, name), places in sorted(definitions.items())
-        if len(places) > 1
+        f"{place}: analyze::{name} is remembered: ask for trace.get<analyze::{name}>()"
+        for place, name in calls
+        if name in remembered
     ]
+
+
+def source_files(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.rglob("*")) if path.suffix in SOURCE_SUFFIXES and path.is_file()]
+
+
+def check_public(relative: str, text: str) -> list[str]:
+    """What is wrong with a public header: programs that include it have neither src/ nor our libraries."""
+    problems = []
+    for match in INCLUDE.finditer(text):
+        if match[1] == '"' or not (match[2].startswith("firelane/") or is_system(match[2])):
+            line = text.count("\n", 0, match.start(2)) + 1
+            problems.append(f"{relative}:{line}: a public header may include std and <firelane/...> only ({match[2]})")
+    for namespace, line, _ in scan_namespaces(text)[0]:
+        if namespace != "firelane" and not namespace.startswith("firelane::"):
+            problems.append(f"{relative}:{line}: opens namespace {namespace}; its own is firelane")
+    return problems
 
 
 def check_tree(root: Path) -> list[str]:
     source_root = root / "src"
     rooms = parse_layers((source_root / "LAYERS").read_text())
     problems = []
-    definitions: dict[tuple[str, str], list[str]] = {}
-    for path in sorted(source_root.rglob("*")):
-        if path.suffix not in SOURCE_SUFFIXES or not path.is_file():
-            continue
+    definitions: dict[tuple[str, str], list[Place]] = {}
+    functions: set[tuple[str, str]] = set()
+    remembered: set[str] = set()
+    calls: list[tuple[str, str]] = []
+
+    def define(room: str, path: str, found: list[Definition]) -> None:
+        for each in found:
+            key = (each.namespace, each.name)
+            definitions.setdefault(key, []).append(Place(room, path, each.line))
+            if each.is_function:
+                functions.add(key)
+
+    for path in source_files(root / "include"):
+        relative = path.relative_to(root).as_posix()
+        text = path.read_text(errors="replace")
+        problems += check_public(relative, text)
+        define("include", relative, scan_namespaces(text)[1])
+    for path in source_files(source_root):
         relative = path.relative_to(source_root).as_posix()
         text = path.read_text(errors="replace")
         room = room_of(relative, rooms)
@@ -259,14 +353,19 @@ def check_tree(root: Path) -> list[str]:
             if problem:
                 line = text.count("\n", 0, match.start(2)) + 1
                 problems.append(f"src/{relative}:{line}: {problem}")
-        opened, types = scan_namespaces(text)
+        remembered.update(REMEMBERED.findall(text))
+        if not is_test:
+            calls += [
+                (f"src/{relative}:{text.count(chr(10), 0, match.start()) + 1}", match[1])
+                for match in CALLED.finditer(text)
+            ]
+        opened, found = scan_namespaces(text)
         for namespace, line, inside in opened:
             problem = check_namespace(room, namespace, inside, text, rooms)
             if problem:
                 problems.append(f"src/{relative}:{line}: {problem}")
-        for each in types:
-            definitions.setdefault((each.namespace, each.name), []).append(f"src/{relative}:{each.line}")
-    return problems + check_definitions(definitions)
+        define(room.name, f"src/{relative}", found)
+    return problems + check_definitions(definitions, functions) + check_remembered(calls, remembered)
 
 
 def main() -> int:

@@ -116,6 +116,68 @@ def test_a_type_that_two_files_define_in_one_namespace_is_rejected(tmp_path):
     ) == ["src/base/a.h:2: firelane::Sink is defined again at src/model/b.h:3"]
 
 
+def test_a_type_with_an_alignment_or_an_attribute_counts_and_a_specialisation_does_not(tmp_path):
+    assert problems(
+        tmp_path,
+        base__a_DOT_h="namespace firelane {\nclass alignas(std::max(64, 8)) Lock {\n};\n"
+        "template <typename T>\nclass [[nodiscard]] Box {\n};\ntemplate <>\nclass [[nodiscard]] Box<void> {\n};\n}\n",
+        model__b_DOT_h="namespace firelane {\nstruct alignas(16) Lock {\n};\n}\n",
+    ) == ["src/base/a.h:2: firelane::Lock is defined again at src/model/b.h:2"]
+
+
+def test_a_function_that_two_rooms_define_in_one_namespace_is_rejected(tmp_path):
+    assert problems(
+        tmp_path,
+        base__a_DOT_cc="namespace firelane {\nint64_t sum(const std::map<int, int>& of,\n       int64_t at) noexcept "
+        "{\n  return 0;\n}\n}\n",
+        model__b_DOT_cc="namespace firelane {\nint64_t sum(const std::map<int, int>& all, int64_t from) {\n"
+        "  return 1;\n}\n}\n",
+    ) == [
+        "src/base/a.cc:2: firelane::sum(const std::map<int, int>&, int64_t) is defined again at src/model/b.cc:2",
+    ]
+
+
+def test_functions_that_cannot_clash_may_have_one_name(tmp_path):
+    again = "namespace firelane {\nvoid go(int a) {\n}\n}\n"
+    assert (
+        problems(
+            tmp_path,
+            base__a_DOT_cc=again,
+            base__b_DOT_cc=again,  # one room: its linker says so
+            model__overload_DOT_cc="namespace firelane {\nvoid go(double a) {\n}\n}\n",
+            model__unnamed_DOT_cc="namespace firelane {\nnamespace {\nvoid go(int a) {\n}\n}\n}\n",
+            model__inline_DOT_h="namespace firelane {\ninline void go(int a) {\n}\nstatic void go(int) {\n}\n}\n",
+            model__template_DOT_h="namespace firelane {\ntemplate <typename T>\nvoid go(int a) {\n}\n}\n",
+            model__member_DOT_cc="namespace firelane {\nvoid Car::go(int a) {\n}\nvoid go(int a);\n}\n",
+            import__c_DOT_cc="namespace firelane::importer {\nvoid go(int a) {\n}\n}\n",
+        )
+        == []
+    )
+
+
+def test_an_analysis_that_a_trace_remembers_is_not_called_past_it(tmp_path):
+    assert problems(
+        tmp_path,
+        model__a_DOT_cc="auto a = trace.get<analyze::find_phases>();\nauto b = analyze::find_phases(trace.model());\n"
+        "auto c = analyze::time_of(model);\nint analyze::find_phases(const Model& model) {\n}\n",
+        model__a_test_DOT_cc="auto a = analyze::find_phases(model);\n",
+    ) == ["src/model/a.cc:2: analyze::find_phases is remembered: ask for trace.get<analyze::find_phases>()"]
+
+
+def test_public_headers_are_a_room_of_their_own(tmp_path):
+    (tmp_path / "include/firelane").mkdir(parents=True)
+    (tmp_path / "include/firelane/a.h").write_text(
+        '#include <vector>\n#include "base/x.h"\n#include <zstd.h>\nnamespace firelane {\nstruct Row {\n};\n}\n'
+        "namespace other {\n}\n"
+    )
+    assert problems(tmp_path, model__b_DOT_h="namespace firelane {\nstruct Row {\n};\n}\n") == [
+        "include/firelane/a.h:2: a public header may include std and <firelane/...> only (base/x.h)",
+        "include/firelane/a.h:3: a public header may include std and <firelane/...> only (zstd.h)",
+        "include/firelane/a.h:8: opens namespace other; its own is firelane",
+        "include/firelane/a.h:5: firelane::Row is defined again at src/model/b.h:2",
+    ]
+
+
 @pytest.mark.parametrize(
     "text, message",
     [

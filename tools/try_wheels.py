@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Installs the wheels of dist/ as a user would, for pairs of Python and torch, and prints what works as a table.
 
-    tools/try_wheels.py 3.12:2.11 3.10:2.6           # pairs; without any: the six that docs/install.md names
+    tools/try_wheels.py 3.12:2.11 3.10:2.6           # pairs; without any: those that docs/install.md names
     tools/try_wheels.py --profiler-tests 3.12:2.11   # and the profiler's tests of this checkout, with what they say
 
 Each pair gets a fresh virtual environment with torch from the package index, and is deleted afterwards (a torch with
-CUDA takes six gigabytes); with --environments DIR they stay there, and only firelane is installed anew the next time.
+CUDA takes six gigabytes); with --environments DIR they stay there, and only firelane is installed again the next time.
 Programs run with nothing on PATH but the environment: no compiler, no tools.
 """
 
@@ -25,7 +25,8 @@ from pathlib import Path
 from wheels import find_python
 
 ROOT = Path(__file__).resolve().parent.parent
-PAIRS = ["3.10:2.6", "3.12:2.8", "3.13:2.9", "3.12:2.11", "3.11:2.13", "3.13:2.15"]
+# The table of docs/install.md has a row for each.
+PAIRS = ["3.10:2.6", "3.12:2.8", "3.13:2.9", "3.11:2.11", "3.11:2.13", "3.13:2.15", "3.14:2.15"]
 
 PROGRAM = """
 import torch

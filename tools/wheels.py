@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "wheels"
 TORCH = [f"2.{minor}" for minor in range(6, 16)]
 PYTHONS = ["3.10", "3.11", "3.12", "3.13", "3.14"]
-LIMIT_BYTES = 25 << 20
+LIMIT_BYTES = 25_000_000
 
 # The package's own builder, without the package, whose compiled parts are not there yet.
 package = types.ModuleType("firelane")
@@ -234,7 +234,9 @@ def tag_wheel(plain: Path) -> Path:
     run(tools / "bin/python", "-m", "wheel", "tags", "--remove", "--platform-tag", tag, plain)
     (tagged,) = plain.parent.glob("*.whl")
     if tagged.stat().st_size > LIMIT_BYTES:
-        raise SystemExit(f"wheels: {tagged.name} has {tagged.stat().st_size / 1e6:.1f} MB, more than 25 MiB")
+        raise SystemExit(
+            f"wheels: {tagged.name} has {tagged.stat().st_size / 1e6:.1f} MB, more than {LIMIT_BYTES / 1e6:.0f} MB"
+        )
     (ROOT / "dist").mkdir(exist_ok=True)
     return tagged.replace(ROOT / "dist" / tagged.name)
 

@@ -11,7 +11,7 @@ def main(arguments: list[str]) -> int:
         from . import _build_recorder
 
         return _build_recorder.main(arguments[1:])
-    if "--version" in arguments and "--parts" in arguments:
+    if "--parts" in arguments and set(arguments) <= {"--version", "--parts"}:
         from . import _parts
 
         print(_parts.text())
@@ -19,7 +19,7 @@ def main(arguments: list[str]) -> int:
     beside = Path(sys.executable).parent / "firelane"
     command = str(beside) if beside.exists() else shutil.which("firelane")
     if command is None:
-        print("firelane: the command is not installed beside this Python nor on PATH", file=sys.stderr)
+        print("firelane: the command is neither next to this Python nor on PATH", file=sys.stderr)
         return 1
     return os.execv(command, ["firelane", *arguments])
 

@@ -53,7 +53,7 @@ def _serve(connection: socket.socket, plan_json: str) -> None:
     with _entry:
         is_first, _visited = _visited != os.getpid(), os.getpid()
     if not is_first:
-        _send(connection, "refused", "an attach to it is under way already")
+        _send(connection, "refused", "another attach to it is in progress")
         return
     gone = threading.Event()
     try:

@@ -53,7 +53,7 @@ class Plan:
     process: int = 0  # the command's own pid; its children have others
     steps: int = 5  # 0: the whole program
     light: int = -1  # light steps before them; below 0: some with a GPU, none without
-    sample_rate: float = 0  # looks a second at the stacks of all threads meanwhile; 0: none
+    sample_rate: float = 0  # samples per second at the stacks of all threads meanwhile; 0: none
     wait: int = 3
     warmup: int = 1
     after: int = 3

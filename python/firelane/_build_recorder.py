@@ -115,7 +115,7 @@ def find_cupti(folders: list[Path]) -> list[Path]:
         folder = next((f for f in folders if (f / header).exists()), None)
         if folder is None:
             raise BuildError(
-                f"the GPU's part needs {header}, which comes with PyPI's {package} and with the CUDA toolkit "
+                f"the GPU part needs {header}, which comes with PyPI's {package} and with the CUDA toolkit "
                 "(CUDA_HOME=/path/to/cuda); --no-gpu leaves that part out on purpose"
             )
         if folder not in found:
@@ -166,7 +166,9 @@ def run(command: list[str]) -> None:
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
         last = "\n".join((done.stdout + done.stderr).strip().splitlines()[:30])
-        raise BuildError(f"{shlex.join(command)}\n{last}\nthe compiler failed; it has to know C++20 (g++ 11, clang 14)")
+        raise BuildError(
+            f"{shlex.join(command)}\n{last}\nthe compiler failed; it has to support C++20 (g++ 11, clang 14)"
+        )
 
 
 def build(plan: Plan, output: Path, objects: Path | None = None) -> None:
@@ -197,11 +199,13 @@ def output_name(torch: Torch, with_gpu: bool) -> str:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="firelane build-recorder",
-        description="Compiles the recorder for the torch that is installed, where none of the package fits it.",
+        description="Compile the recorder for the installed torch, if no recorder in this package fits it.",
     )
-    parser.add_argument("--no-gpu", action="store_true", help="leave out the GPU's part, which needs CUPTI's headers")
-    parser.add_argument("--output", metavar="DIR", help="another folder than the user's cache")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="compilers to run at once (all cores)")
+    parser.add_argument("--no-gpu", action="store_true", help="leave out the GPU part, which needs CUPTI's headers")
+    parser.add_argument("--output", metavar="DIR", help="the folder to write to (default: the user's cache)")
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="compilers to run in parallel (default: all cores)"
+    )
     wanted = parser.parse_args(arguments)
     try:
         begin = time.monotonic()

@@ -75,7 +75,7 @@ def compare(before: Side, after: Side, *, threshold: float = 0.03, alpha: float 
     """What changed between two sides, whether that is more than noise, and why.
 
     threshold: a difference of less than this share does not matter
-    alpha: a difference that chance gives more often than this is noise
+    alpha: a difference with a higher p-value than this is noise
     """
     files = (_files(before), _files(after))
     fields, text = _compare(*files, threshold, alpha)

@@ -27,12 +27,12 @@ import pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("firelane")
     group.addoption("--firelane-store", default=".firelane/baselines", help="folder of firelane baseline")
-    group.addoption("--firelane-update", action="store_true", help="add the runs to the baseline, judge nothing")
+    group.addoption("--firelane-update", action="store_true", help="add the runs to the baseline without judging them")
     group.addoption(
         "--firelane-inconclusive",
         choices=("skip", "fail", "pass"),
         default="skip",
-        help="what a test does when the runs cannot tell",
+        help="what a test does if the result is inconclusive",
     )
 
 

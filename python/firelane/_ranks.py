@@ -29,9 +29,9 @@ def ranks(
     """How a distributed job scales: who was late, why, and what it cost.
 
     paths: a folder of traces, or the traces (or parts) of the ranks; also in a store that fsspec opens (s3://...)
-    keep_parts: keep TRACE.part beside each trace, and use those that are there
+    keep_parts: write TRACE.part next to each trace, and reuse existing ones
     price_per_hour: of one GPU
-    link_gb_s: what the network between hosts could carry for one GPU, one way (400 Gbit/s: 50); bandwidths are
+    link_gb_s: peak network bandwidth between hosts per GPU, one way (400 Gbit/s: 50); bandwidths are
         compared with it
     ranks_per_host: of traces that do not name their hosts, how many ranks, in order, share a machine and its clock
     """

@@ -56,7 +56,7 @@ class Trace:
     @property
     def host_slices(self) -> Table:
         """
-        Ops, annotations, Python functions, runtime and driver calls: what has a start and an end on the host.
+        Ops, annotations, Python functions, runtime and driver calls: everything with a start and an end on the host.
         """
 
     @property
@@ -159,13 +159,13 @@ class Trace:
     @property
     def info(self) -> dict[str, Any]:
         """
-        What a trace is, what it can answer, and what it lost.
+        Show what a trace is, what it can answer, and what it lost.
         What `firelane info --json` prints.
         """
 
     def diagnose(self, *, short: bool = False) -> Table:
         """
-        What limits the program, what to change, and how much that would gain.
+        Find what limits the program, what to change, and how much that would gain.
         print() shows what `firelane diagnose` prints.
 
         short: text: the verdict, and two lines for each of the first findings
@@ -173,7 +173,7 @@ class Trace:
 
     def breakdown(self, *, table: Literal['parts', 'steps', 'phases', 'annotations', 'operators'] = 'parts') -> Table:
         """
-        How each step was spent on device and host; the parts add up to the step.
+        Show how each step was spent on device and host; the parts add up to the step.
         print() shows what `firelane breakdown` prints.
 
         table: which of the report's tables the rows are
@@ -181,7 +181,7 @@ class Trace:
 
     def idle(self, *, table: Literal['gaps', 'causes', 'lines'] = 'gaps', rows: int | None = None) -> Table:
         """
-        Why the device was idle: the cause of every gap.
+        Show why the device was idle: the cause of every gap.
         print() shows what `firelane idle` prints.
 
         table: which of the report's tables the rows are
@@ -190,19 +190,19 @@ class Trace:
 
     def launches(self) -> Table:
         """
-        What launches cost, how long work waits in the queue, and how deep the queue is.
+        Show what launches cost, how long work waits in the queue, and how deep the queue is.
         print() shows what `firelane launches` prints.
         """
 
     def syncs(self) -> Table:
         """
-        Every call that waited for the device: how long, and who asked.
+        List every call that waited for the device: how long it waited, and what called it.
         print() shows what `firelane syncs` prints.
         """
 
     def critical_path(self, *, table: Literal['pieces', 'classes', 'edges', 'data_chain'] = 'pieces', rows: int | None = None) -> Table:
         """
-        The chain of dependencies that decides how long a step takes.
+        Show the chain of dependencies that decides how long a step takes.
         print() shows what `firelane critical-path` prints.
 
         table: which of the report's tables the rows are
@@ -211,37 +211,37 @@ class Trace:
 
     def whatif(self, *, host: float = 1.0, kernels: float = 1.0, communication: float = 1.0, copies: float = 1.0, latency: float = 1.0, data_order: bool = False, without: Sequence[Literal['input', 'gc', 'loading', 'syncs']] = (), kernel: Sequence[str] = ()) -> dict[str, Any]:
         """
-        How long a step would take if something cost less: the trace's dependencies, replayed.
+        Estimate how long a step would take if something cost less, by replaying the trace's dependencies.
         What `firelane whatif --json` prints.
 
-        host: the host's own work takes this part of its time (1 = as it is, 0 = free)
-        kernels: device compute takes this part of its time (1 = as it is, 0 = free)
-        communication: communication takes this part of its time (1 = as it is, 0 = free)
-        copies: memcpy and memset takes this part of its time (1 = as it is, 0 = free)
-        latency: latency from launch to start takes this part of its time (1 = as it is, 0 = free)
-        data_order: device work waits for its launch and its data, not for its place on the stream (needs an execution trace)
+        host: the host's own work takes this fraction of its time (1 = unchanged, 0 = free)
+        kernels: device compute takes this fraction of its time (1 = unchanged, 0 = free)
+        communication: communication takes this fraction of its time (1 = unchanged, 0 = free)
+        copies: memcpy and memset takes this fraction of its time (1 = unchanged, 0 = free)
+        latency: latency from launch to start takes this fraction of its time (1 = unchanged, 0 = free)
+        data_order: device work waits for its launch and its data, but not for earlier work on its stream (needs an execution trace)
         without: leave this out; may be repeated
         kernel: device work whose name contains NAME takes FACTOR of its time; may be repeated
         """
 
     def ops(self, *, sort_by: str | None = None, group_by_input_shape: bool = False, group_by_stack: int = 0, top_level: bool = False, side: Literal['both', 'host', 'device'] = 'both', flops: bool = False, time_unit: Literal['s', 'ms', 'us'] | None = None, rows: int | None = None) -> Table:
         """
-        Time, memory and FLOPs per operator, as torch's key_averages().table().
+        Show time, memory and FLOPs per operator, like torch's key_averages().table().
         print() shows what `firelane ops` prints.
 
         sort_by: largest first, by torch's names: self_cpu_time_total, cuda_time_total, count, flops, ...
         group_by_input_shape: one row per name and input shapes
         group_by_stack: one row per name and this many innermost Python frames
-        top_level: only rows that are not called by others
-        side: what runs on the CPU, on the device, or both
-        flops: show FLOPs also when the recording did not ask for them
+        top_level: only ops that are not called by other ops
+        side: rows that run on the CPU, on the device, or both
+        flops: show FLOPs even if the recording did not ask for them
         time_unit: one unit for all times
         rows: show at most this many; 0 = all (default: all, of which print() shows 100)
         """
 
     def kernels(self, *, group_by_op: bool = False, by_stream: bool = False, sort_by: Literal['total', 'mean', 'min', 'max', 'calls', 'occupancy', 'bytes', 'name'] = 'total', rows: int | None = None) -> Table:
         """
-        Device time per kernel, memcpy and memset: calls, durations, launch shape, occupancy, bandwidth.
+        Show device time per kernel, memcpy and memset: calls, durations, launch shape, occupancy, bandwidth.
         print() shows what `firelane kernels` prints.
 
         group_by_op: one row per kernel and the op that launched it
@@ -252,7 +252,7 @@ class Trace:
 
     def roofline(self, *, table: Literal['roofline', 'utilization'] = 'roofline', rows: int | None = None) -> Table:
         """
-        FLOP/s and bandwidth per op and shape against the device's peak; FLOPs utilization per step.
+        Show FLOP/s and bandwidth per op and shape against the device's peak, and FLOPs utilization per step.
         print() shows what `firelane roofline` prints.
 
         table: which of the report's tables the rows are
@@ -261,13 +261,13 @@ class Trace:
 
     def steps_summary(self) -> Table:
         """
-        How long each step took, and how much of it the devices were busy.
+        Show how long each step took, and how much of it the devices were busy.
         print() shows what `firelane steps` prints.
         """
 
     def lanes_summary(self, *, all: bool = False) -> Table:
         """
-        Threads and GPU streams: what each holds and how long it was busy.
+        List threads and GPU streams: what each contains and how long it was busy.
         print() shows what `firelane lanes` prints.
 
         all: show lanes without slices too
@@ -275,7 +275,7 @@ class Trace:
 
     def lines(self, *, rows: int | None = None) -> Table:
         """
-        What each line of the program costs a step: host and device, forward and backward.
+        Show what each line of the program costs per step: host and device, forward and backward.
         print() shows what `firelane lines` prints.
 
         rows: show at most this many; 0 = all (default: all, of which print() shows 30)
@@ -283,7 +283,7 @@ class Trace:
 
     def fusion(self, *, rows: int | None = None) -> Table:
         """
-        Chains of small kernels that one kernel could do: launches, traffic and time it would save.
+        Find chains of small kernels that one kernel could replace: launches, traffic and time it would save.
         print() shows what `firelane fusion` prints.
 
         rows: show at most this many; 0 = all (default: all, of which print() shows 20)
@@ -291,7 +291,7 @@ class Trace:
 
     def modules(self, *, table: Literal['modules', 'phases'] = 'modules', by_type: bool = False, depth: int | None = None, rows: int | None = None) -> Table:
         """
-        Time, memory and FLOPs per nn.Module and per phase, forward and backward.
+        Show time, memory and FLOPs per nn.Module and per phase, forward and backward.
         print() shows what `firelane modules` prints.
 
         table: which of the report's tables the rows are
@@ -302,7 +302,7 @@ class Trace:
 
     def memory(self, *, table: Literal['devices', 'at_peak', 'owners', 'steps', 'spikes', 'allocator', 'allocator_shares', 'growth', 'copies', 'curve', 'allocator_curve'] = 'devices', curve: bool = False, rows: int | None = None) -> Table:
         """
-        Where memory went: the peak and what is alive at it, steps, spikes, growth, copies, allocator.
+        Show where memory went: the peak and what is alive at it, steps, spikes, growth, copies, allocator.
         print() shows what `firelane memory` prints.
 
         table: which of the report's tables the rows are
@@ -312,7 +312,7 @@ class Trace:
 
     def input(self, *, table: Literal['steps', 'transfers'] = 'steps') -> Table:
         """
-        How data comes in: waiting for the DataLoader, copies to the device, what overlaps.
+        Show how data is loaded: waiting for the DataLoader, copies to the device, what overlaps.
         print() shows what `firelane input` prints.
 
         table: which of the report's tables the rows are
@@ -320,7 +320,7 @@ class Trace:
 
     def inference(self, *, rows: int | None = None) -> Table:
         """
-        Generation by a language model: prefill and decode, time to first token, per token, tokens/s.
+        Analyze generation by a language model: prefill and decode, time to first token, time per token, tokens/s.
         print() shows what `firelane inference` prints.
 
         rows: show at most this many; 0 = all (default: all, of which print() shows 10)
@@ -328,7 +328,7 @@ class Trace:
 
     def cost(self, *, price_per_hour: float | None = None, grams_per_kwh: float | None = None, samples_per_step: int | None = None, steps_per_run: int | None = None, overhead_factor: float = 1.0) -> dict[str, Any]:
         """
-        What a step costs: energy where power was recorded, money and CO2 at your prices.
+        Show what a step costs: energy where power was recorded, money and CO2 at your prices.
         What `firelane cost --json` prints.
 
         price_per_hour: of the machine, in any currency

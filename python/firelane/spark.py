@@ -80,7 +80,7 @@ def answer(
             if row["error"] is not None:
                 if row["path"] in named:
                     raise RuntimeError(row["error"])
-                print(f"firelane: left out: {row['error']}", file=sys.stderr)
+                print(f"firelane: skipped: {row['error']}", file=sys.stderr)
                 continue
             (parts / f"{count:08}.part").write_bytes(row["part"])
             count += 1

@@ -1,4 +1,4 @@
-// What a rule may look at: the trace, the steps that are judged, and the graph to ask.
+// What a rule may look at: the trace, the analyzed steps, and the graph to replay.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ struct Context {
   // over.
   bool holds(Row work) const {
     const Row launch = model.device_slices.launch[work];
-    // Of work without a launch: what ran before the steps began on the device is older than they are.
+    // For work without a launch: what ran before the steps began on the device is older than they are.
     const bool is_older =
         launch == kNoRow && study != nullptr && model.device_slices.end_ns(work) <= study->recorded.start_ns;
     if (is_older) return false;

@@ -85,6 +85,8 @@ std::vector<DeviceCopyRun> all_runs(const StudiedTrace& trace) {
     if (detail != kNoRow && model.copy_details.bytes[detail] > 0) run.bytes += model.copy_details.bytes[detail];
     run.end_ns = std::max(run.end_ns, host.end_ns(op));
   }
+  std::stable_sort(runs.begin(), runs.end(),
+                   [](const DeviceCopyRun& a, const DeviceCopyRun& b) { return a.start_ns < b.start_ns; });
   return runs;
 }
 
@@ -113,6 +115,18 @@ std::set<uint64_t> optimizer_storages(const Model& model) {
     }
   }
   return all;
+}
+
+// The run that holds that moment of a lane; runs.size(): none. Those of several lanes may overlap: a few are looked at.
+size_t run_at(const std::vector<DeviceCopyRun>& runs, LaneId lane, int64_t time_ns) {
+  constexpr std::ptrdiff_t kMostOpen = 64;
+  const auto after =
+      std::partition_point(runs.begin(), runs.end(), [&](const DeviceCopyRun& run) { return run.start_ns <= time_ns; });
+  for (auto run = after; run != runs.begin() && after - run < kMostOpen;) {
+    --run;
+    if (run->lane == lane && run->holds(time_ns)) return static_cast<size_t>(run - runs.begin());
+  }
+  return runs.size();
 }
 
 uint64_t source_of(const Model& model, Row op) {
@@ -148,29 +162,22 @@ std::vector<DeviceCopyRun> weight_copy_runs(const StudiedTrace& trace) {
   });
   // What the host computes with the last of them.
   for (const HostWork& work : trace.get<host_work>()) {
-    for (DeviceCopyRun& run : runs) {
-      if (run.lane == work.lane && run.holds(work.start_ns)) run.end_ns = std::max(run.end_ns, work.end_ns);
-    }
+    const size_t at = run_at(runs, work.lane, work.start_ns);
+    if (at != runs.size()) runs[at].end_ns = std::max(runs[at].end_ns, work.end_ns);
   }
   const auto& steps = trace.get<analyze::study>().steps;
   int64_t with = 0;
   for (const analyze::FoundStep& step : steps.steps) {
-    with += !step.warm_up && std::any_of(runs.begin(), runs.end(),
-                                         [&](const DeviceCopyRun& run) {
-                                           return run.start_ns >= step.start_ns && run.start_ns < step.end_ns;
-                                         })
-                ? 1
-                : 0;
+    const auto first = std::partition_point(runs.begin(), runs.end(),
+                                            [&](const DeviceCopyRun& run) { return run.start_ns < step.start_ns; });
+    with += !step.warm_up && first != runs.end() && first->start_ns < step.end_ns ? 1 : 0;
   }
   if (2 * with < steps.judged) return {};
   return runs;
 }
 
 bool is_in_run(const std::vector<DeviceCopyRun>& runs, LaneId lane, int64_t time_ns) {
-  const auto after =
-      std::partition_point(runs.begin(), runs.end(), [&](const DeviceCopyRun& run) { return run.end_ns <= time_ns; });
-  return std::any_of(after, runs.end(),
-                     [&](const DeviceCopyRun& run) { return run.lane == lane && run.holds(time_ns); });
+  return run_at(runs, lane, time_ns) != runs.size();
 }
 
 }  // namespace firelane::advise

@@ -1,4 +1,4 @@
-// Copies between host and device in a row, with no other work of the device between them.
+// Runs of copies between host and device, with no other device work between them.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct DeviceCopyRun {
   bool holds(int64_t time_ns) const { return time_ns >= start_ns && time_ns < end_ns; }
 };
 
-// Of the judged steps, in order of time: runs of small copies to the device whose cost is their number, not their
+// For the analyzed steps, in order of time: runs of small copies to the device whose cost is their number, not their
 // bytes.
 std::vector<DeviceCopyRun> small_copy_runs(const StudiedTrace& trace);
 

@@ -1,4 +1,4 @@
-// Backward passes none of whose gradients anybody uses, and what of the forward pass is there for them alone.
+// Backward passes whose gradients are all unused, and the part of the forward pass that exists only for them.
 #pragma once
 
 #include <vector>

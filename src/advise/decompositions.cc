@@ -61,7 +61,7 @@ class DecompositionFinder {
         model_(context.model),
         host_(model_.host_slices),
         phases_(context.trace.get<analyze::find_phases>()) {
-    for (analyze::Result& result : analyze::find_results(model_)) results_[result.op].push_back(std::move(result));
+    for (const auto& result : context.trace.get<analyze::find_results>()) results_[result.op].push_back(&result);
   }
 
   std::vector<Decomposition> all() {
@@ -114,18 +114,18 @@ class DecompositionFinder {
 
   // Reads outside of the backward pass, which needs all of it for itself.
   template <typename Visit>
-  void each_reading(const std::vector<analyze::Result>& made, const Visit& visit) const {
-    for (const analyze::Result& each : made) {
-      for (const analyze::Reading& reading : each.readings) {
-        if (phases_.host[reading.op] != analyze::Phase::kBackward) visit(each, reading);
+  void each_reading(const std::vector<const analyze::Result*>& made, const Visit& visit) const {
+    for (const analyze::Result* each : made) {
+      for (const analyze::Reading& reading : each->readings) {
+        if (phases_.host[reading.op] != analyze::Phase::kBackward) visit(*each, reading);
       }
     }
   }
 
   // Values and vectors are told apart by their sizes: a number for each vector.
-  void see_parts(const std::vector<analyze::Result>& made, Decomposition& one) const {
+  void see_parts(const std::vector<const analyze::Result*>& made, Decomposition& one) const {
     int64_t largest = 1;
-    for (const analyze::Result& each : made) largest = std::max(largest, each.bytes);
+    for (const analyze::Result* each : made) largest = std::max(largest, each->bytes);
     const int64_t side = std::min(one.matrix[0], one.matrix[1]);
     const std::string_view name = name_of_op(model_, one.op);
     const bool values_alone = name.ends_with("vals") || name.ends_with("valsh");
@@ -142,15 +142,22 @@ class DecompositionFinder {
       double& of = are_values(each) ? of_values : of_vectors;
       of = std::max(of, part);
     });
+    // Gradients of singular values and eigenvalues are made of the vectors.
+    const bool differentiates_by_vectors = std::any_of(made.begin(), made.end(), [&](const analyze::Result& each) {
+      return !are_values(each) &&
+             std::any_of(each.readings.begin(), each.readings.end(), [&](const analyze::Reading& reading) {
+               return phases_.host[reading.op] == analyze::Phase::kBackward;
+             });
+    });
     constexpr double kFewPart = 1.0 / kFewOfThem;
-    const bool vectors_made = !values_alone && std::any_of(made.begin(), made.end(), [&](const analyze::Result& each) {
-      return !are_values(each);
+    const bool vectors_made = !values_alone && std::any_of(made.begin(), made.end(), [&](const analyze::Result* each) {
+      return !are_values(*each);
     });
     if (of_values >= 0 && of_values <= kFewPart && of_vectors < 0) {
       one.use = DecompositionUse::kLargest;
     } else if (of_vectors >= 0 && of_vectors <= kFewPart && of_values <= kFewPart) {
       one.use = DecompositionUse::kFew;
-    } else if (of_values > kFewPart && of_vectors < 0 && vectors_made) {
+    } else if (of_values > kFewPart && of_vectors < 0 && vectors_made && !differentiates_by_vectors) {
       one.use = DecompositionUse::kNoVectors;
     }
   }
@@ -208,7 +215,7 @@ class DecompositionFinder {
   const Model& model_;
   const HostSlices& host_;
   const analyze::Phases& phases_;
-  std::unordered_map<Row, std::vector<analyze::Result>> results_;
+  std::unordered_map<Row, std::vector<const analyze::Result*>> results_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Inverses and decompositions of matrices in the judged steps, and what of their results is read.
+// Inverses and decompositions of matrices in the analyzed steps, and which part of their results is read.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// Advice in the words of the device and of the framework that a trace is of.
+// Advice in the terms of the trace's device and framework.
 //
-// Rules are written for PyTorch on NVIDIA's GPUs, where most traces come from. What they say of others is put into the
-// names that these have: HIP for CUDA, torch.xpu for torch.cuda, XMX for tensor cores; JAX's own calls in traces of
-// XLA. Advice that has no such form is not given.
+// Rules are written for PyTorch on NVIDIA GPUs, where most traces come from. For other devices their texts are
+// translated: HIP for CUDA, torch.xpu for torch.cuda, XMX for tensor cores; JAX's own calls in traces of XLA. Advice
+// without such a translation is not given.
 #pragma once
 
 #include <string>

@@ -96,6 +96,8 @@ TEST(NoVerdict, a_device_that_nobody_knows_is_not_judged_as_a_cpu_program) {
   ASSERT_TRUE(model.ok());
   const Judged judged = diagnose(model.value());
   EXPECT_EQ(judged.verdict.label, "no verdict");
+  EXPECT_EQ(judged.state, State::kNoVerdict);
+  EXPECT_TRUE(judged.nothing_to_say());
   EXPECT_TRUE(judged.findings.empty());
   EXPECT_EQ(judged.study.bound.limit, analyze::Limit::kUnknown);
 }

@@ -1,6 +1,7 @@
 #include "advise/diagnose.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <thread>
 #include <utility>
@@ -22,6 +23,7 @@
 #include "analyze/verdict/sampled.h"
 #include "analyze/verdict/study.h"
 #include "base/parallel.h"
+#include "base/shell_quoted.h"
 #include "model/unknown_lanes.h"
 
 namespace firelane::advise {
@@ -316,7 +318,7 @@ void add_notes(const Model& model, const analyze::Study& study, Diagnosis& out) 
     out.notes.push_back("the host was not recorded: why the device waits is not known");
   }
   if (model.losses[Stat::kDeviceNotUnderstood] > 0) {
-    out.notes.push_back("some lanes of a device hold events that firelane does not know, and are not counted as work");
+    out.notes.push_back("some lanes of a device hold events of an unknown kind, which do not count as work");
   }
   if (model.losses[Stat::kKernelBeforeLaunch] > 0) {
     out.notes.push_back("some kernels start before their launch: host and device clocks disagree");
@@ -342,23 +344,17 @@ Diagnosis judged_without_time(const StudiedTrace& trace) {
   const Model& model = trace.model();
   const bool is_memory = model.info.origin == Origin::kMemorySnapshot;
   if (model.info.origin == Origin::kExecutionTrace) {
-    return {.verdict = {.bound = {.limit = analyze::Limit::kUnknown},
-                        .label = "no verdict",
-                        .reason = "an execution trace has operators and their data, and no times"},
-            .empty = true,
-            .judges_time = false,
+    return {.verdict = no_verdict("an execution trace has operators and their data, but no times"),
+            .state = State::kNoVerdict,
             .notes = {"open the trace of the same run with it: firelane diagnose TRACE --execution-trace " +
-                      model.info.path}};
+                      shell_quoted(model.info.path)}};
   }
-  Diagnosis out{.verdict = {.bound = {.limit = analyze::Limit::kUnknown},
-                            .label = "no verdict",
-                            .reason = is_memory ? "a memory snapshot has no times of operators or kernels"
-                                                : "a flight recorder has collectives alone"}};
+  Diagnosis out{.verdict = no_verdict(is_memory ? "a memory snapshot has no times of operators or kernels"
+                                                : "a flight recorder has collectives alone"),
+                .state = State::kNoVerdict};
   std::vector<Found> found = ask_rules(context_of(trace));
   std::erase_if(found, [](const Found& each) { return each.about_time; });
   out.findings = merged(std::move(found));
-  out.empty = out.findings.empty();
-  out.judges_time = false;
   out.notes.push_back(is_memory ? "where memory went, and who holds it at the peak: firelane memory"
                                 : "which rank the others wait for: firelane hangs DIR, with the dumps of all ranks");
   return out;
@@ -378,19 +374,33 @@ Diagnosis not_judged(const Model& model) {
              (name.empty() ? model.id_text(model.lanes.tid[lane]) : std::string(name));
   }
   if (lanes.size() > kShown) names += ", ...";
-  return {.verdict = {.bound = {.limit = analyze::Limit::kUnknown},
-                      .label = "no verdict",
-                      .reason = "the trace has " +
+  return {.verdict = no_verdict("the trace has " +
                                 counted(static_cast<int64_t>(lanes.size()), "lane of a device whose events are",
                                         "lanes of a device whose events are") +
-                                " of no kind that firelane knows"},
-          .empty = true,
+                                " of an unknown kind"),
+          .state = State::kNoVerdict,
           .notes = {"lanes that were not understood: " + names,
                     "the timeline shows all of it (firelane view), and operators are counted (firelane ops); what "
                     "limits the program is not judged, because it may be what these lanes show"}};
 }
 
 }  // namespace
+
+std::string_view name_of(State state) {
+  static constexpr std::array<std::string_view, 3> kNames = {"judged", "no_verdict", "empty"};
+  return kNames[static_cast<size_t>(state)];
+}
+
+std::string Diagnosis::headline() const {
+  if (why.empty()) {
+    if (!findings.empty()) return "What to fix, largest first";
+    return state == State::kNoVerdict ? "" : "Not enough data";
+  }
+  if (findings.empty()) return healthy ? "Nothing worth fixing" : "No fix found";
+  // Findings about memory or the recording may follow, so it must not say that there is nothing at all.
+  return "No change found that would make steps shorter (" +
+         counted(static_cast<int64_t>(findings.size()), "remark", "remarks") + " below)";
+}
 
 void study_ahead(const StudiedTrace& trace) {
   const Model& model = trace.model();
@@ -414,21 +424,20 @@ Diagnosis diagnose(const StudiedTrace& trace) {
   if (is_dump(model.info.origin)) return judged_without_time(trace);
   study_ahead(trace);
   const auto& study = trace.get<analyze::study>();
-  Diagnosis out{.empty = is_empty(model, study)};
-  if (out.empty) {
+  Diagnosis out;
+  if (is_empty(model, study)) {
+    out.state = State::kEmpty;
     out.verdict = {.label = "nothing to analyze", .reason = "the trace has no operators and no device work"};
     out.notes = {
         "record while the program runs: firelane record -- python train.py; or run some steps inside `with "
-        "firelane.profiler.profile() as prof:`, with prof.step() after each"};
+        "firelane.profile() as prof:`, with prof.step() after each"};
     return out;
   }
   if (study.not_understood) return not_judged(model);
   if (model.info.origin == Origin::kStacks) {
     return {
-        .verdict = {.bound = {.limit = analyze::Limit::kUnknown},
-                    .label = "no verdict",
-                    .reason = "the file holds stacks, and no timeline of operators or device work"},
-        .empty = true,
+        .verdict = no_verdict("the file holds stacks, but no timeline of operators or device work"),
+        .state = State::kNoVerdict,
         .notes = {"firelane ops and the flame graph (firelane view) show where the time went; record with firelane or "
                   "torch.profiler for a verdict"}};
   }

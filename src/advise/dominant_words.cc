@@ -22,9 +22,8 @@ bool looks_up(std::string_view name) {
 Advice advice_for(KernelClass what, std::string_view name) {
   if (name.find("sort") != std::string_view::npos || name.find("unique") != std::string_view::npos) {
     return {
-        "the same order every time: what does not change (edges, a vocabulary, a mask) is sorted once, before the "
-        "loop; "
-        "or topk would do",
+        "the same order every time: sort what does not change (edges, a vocabulary, a mask) once, before the loop; or "
+        "topk would be enough",
         "order = keys.argsort()  # once; and x[order] in the loop"};
   }
   if (joins(name)) {
@@ -41,14 +40,15 @@ Advice advice_for(KernelClass what, std::string_view name) {
           "image, or a kernel that is larger than necessary",
           "model = model.to(memory_format=torch.channels_last)"};
     case KernelClass::kMatmul:
-      return {"sizes that are too small or no multiples of 8, a wider type than necessary, or a batch of one",
+      return {"sizes that are too small or not multiples of 8, a wider type than necessary, or a batch of one",
               "with torch.autocast(device_type, dtype=torch.bfloat16): ..."};
     case KernelClass::kAttention:
       return {"sequences that are longer than necessary: padding, or no window",
               "batches of samples of similar length"};
     case KernelClass::kIndexing:
       return {
-          "an algorithm that does more than necessary: sorting where topk would do, indices with many duplicates, a "
+          "an algorithm that does more than necessary: sorting where topk would be enough, indices with many "
+          "duplicates, a "
           "dense gradient of a large table",
           "nn.Embedding(n, d, sparse=True)"};
     case KernelClass::kPointwise:
@@ -57,11 +57,12 @@ Advice advice_for(KernelClass what, std::string_view name) {
     case KernelClass::kForeach:
       return {
           "tensors that are larger than necessary (a wider type, a copy, a broadcast that is written out), or several "
-          "passes over memory that one would do",
+          "passes over memory instead of one",
           "model = torch.compile(model)"};
     default:
       return {
-          "an input that grows, a layout that makes it copy, too small a batch, or an algorithm that does more than "
+          "an input that grows, a layout that makes it copy, a batch that is too small, or an algorithm that does more "
+          "than "
           "necessary: look at the shapes it is called with",
           "with torch.profiler.record_function(\"part\"): ..."};
   }

@@ -1,4 +1,4 @@
-// What rules and notes say of an operator or kernel that takes a large part of a step.
+// What rules and notes say about an operator or kernel that takes a large part of a step.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Operators that make tensors of numbers alone, and those whose results chance decides.
+// Operators that create tensors from numbers alone, and those whose results are random.
 #pragma once
 
 #include <algorithm>

@@ -200,12 +200,12 @@ TEST(Followed, a_recurrence_is_told_as_one_and_rounds_that_need_nothing_of_each_
   const Judged chained = rounds_of(Rounds::kRecurrence);
   const Finding* recurrence = find(chained, "repeated-operators");
   ASSERT_NE(recurrence, nullptr);
-  EXPECT_NE(recurrence->title.find("each from what the one before made"), std::string::npos) << recurrence->title;
+  EXPECT_NE(recurrence->title.find("each from the result of the one before"), std::string::npos) << recurrence->title;
   EXPECT_EQ(recurrence->confidence, Confidence::kLow);
   const Judged apart = rounds_of(Rounds::kPieces);
   const Finding* pieces = find(apart, "repeated-operators");
   ASSERT_NE(pieces, nullptr);
-  EXPECT_EQ(pieces->title.find("each from what"), std::string::npos) << pieces->title;
+  EXPECT_EQ(pieces->title.find("each from the result"), std::string::npos) << pieces->title;
   EXPECT_NE(pieces->try_code.find("torch.bmm"), std::string::npos) << pieces->try_code;
 }
 

@@ -10,12 +10,12 @@ namespace firelane::advise {
 
 namespace {
 
-// Of a step, from one run to the next, nine times of ten: blocks of steps of the same program, timed without a recorder
-// (bench/diagnose/library.md). Hosts vary, devices hardly.
+// Variation of a step from one run to the next, nine times of ten: blocks of steps of the same program, timed without a
+// recorder (bench/diagnose/library.md). Hosts vary, devices hardly.
 constexpr double kHostNoise = 0.06;
 constexpr double kDeviceNoise = 0.01;
 
-// Of the critical path, the host's part: there recording and its undoing decide.
+// The host's share of the critical path: it depends on recording and its correction.
 double host_part(const analyze::Study& study) {
   if (!study.has_device_work) return 1;
   return std::clamp(study.bound.shares[static_cast<size_t>(analyze::Limit::kOverhead)], 0.0, 1.0);

@@ -1,8 +1,8 @@
-// What a change would save: the replayed graph's answer, and how far the truth may lie from it.
+// What a change would save: the replayed graph's answer, and how far the truth may be from it.
 //
-// A rule says what it would change; saved_ns() replays the graph with that. gain_range() then turns the middle of what
-// the rule's extremes give into the range that is printed: the model's own error, as measured on programs whose gain
-// is known (proofs.cc), and the noise of the steps themselves. docs/analyses.md, "Gains", says how.
+// A rule says what it would change; saved_ns() replays the graph with that. gain_range() then turns the middle of the
+// rule's extremes into the range that is printed: the model's own error, as measured on programs whose gain is known
+// (proofs.cc), and the noise of the steps themselves. See docs/analyses.md, "Gains".
 #pragma once
 
 #include <cstdint>

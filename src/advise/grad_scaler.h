@@ -1,4 +1,4 @@
-// Tells the reads of a GradScaler, and of gradient norms, from the program's others.
+// Distinguishes the reads of a GradScaler, and of gradient norms, from the program's other reads.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// Which gradients nobody uses, where a recording follows tensors: what is accumulated and given back before an
-// optimizer reads it.
+// Which gradients are unused, if a recording follows tensors: those accumulated and freed before an optimizer reads
+// them.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace firelane::advise {
 
-// Nothing where the recording does not follow tensors, or has no optimizer.
+// Empty if the recording does not follow tensors, or has no optimizer.
 std::optional<Gradients> followed_gradients(const Context& context, const analyze::Phases& phases);
 
 }  // namespace firelane::advise

@@ -78,9 +78,9 @@ class Updates {
   std::map<std::pair<size_t, analyze::Dims>, int64_t> most_;
 };
 
-// Of `rows`, which accumulate gradients of one shape in one step: how many more there are in one backward pass than the
-// `updates` of such parameters. Passes are parted by operators outside of them; several of them may each give the same
-// parameters a gradient. In a step without an update gradients are kept for a later one.
+// For `rows`, which accumulate gradients of one shape in one step: how many more there are in one backward pass than
+// the `updates` of such parameters. Passes are parted by operators outside of them; several of them may each give the
+// same parameters a gradient. In a step without an update gradients are kept for a later one.
 int64_t too_many_in(const HostSlices& host, const std::vector<int64_t>& forward, const std::vector<Row>& rows,
                     int64_t updates) {
   if (updates == 0) return 0;
@@ -181,7 +181,7 @@ Gradients unused_gradients(const Context& context, const analyze::Phases& phases
       continue;
     }
     const bool first_layers = sides[step].is_body_unused();
-    // Of what has one dimension (biases, norms) many parameters share a shape, and little is computed for them.
+    // Many one-dimensional parameters (biases, norms) share a shape, and little is computed for them.
     const auto many = static_cast<size_t>(first_layers || shape.size() > 1 ? extra[key] : 0);
     const size_t begin = first_layers ? rows.size() - many : 0;
     for (size_t i = 0; i < rows.size(); ++i) {

@@ -14,7 +14,7 @@ namespace firelane::advise {
 
 struct Gradients {
   std::set<analyze::Dims> unused;  // shapes of parameters that get a gradient and that no optimizer touches
-  // Of shapes of which more parameters get a gradient than the optimizer updates: when, in each step, those that are
+  // For shapes of which more parameters get a gradient than the optimizer updates: when, in each step, those that are
   // too many are computed.
   std::map<analyze::Dims, std::vector<analyze::Interval>> too_many;
   int64_t count = 0;         // of those parameters, per step

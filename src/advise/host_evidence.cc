@@ -80,4 +80,24 @@ std::vector<Row> launched_during(const Model& model, std::vector<Row> host_rows)
   return rows;
 }
 
+LaunchedWork::LaunchedWork(const Model& model) : host_(model.host_slices) {
+  const DeviceSlices& device = model.device_slices;
+  for (Row row = 0; row < device.size(); ++row) {
+    if (device.launch[row] == kNoRow || !is_device_work(device.kind[row])) continue;
+    by_launch_.emplace_back(host_.start_ns[device.launch[row]], row);
+  }
+  std::sort(by_launch_.begin(), by_launch_.end());
+}
+
+std::vector<Row> LaunchedWork::during(Row host_row) const {
+  std::vector<Row> rows;
+  const int64_t end_ns = host_.end_ns(host_row);
+  auto at = std::lower_bound(by_launch_.begin(), by_launch_.end(), std::pair(host_.start_ns[host_row], Row{0}));
+  for (; at != by_launch_.end() && at->first < end_ns; ++at) rows.push_back(at->second);
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+LaunchedWork launched_work(const Model& model) { return LaunchedWork(model); }
+
 }  // namespace firelane::advise

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <initializer_list>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "advise/context.h"
@@ -72,7 +73,23 @@ void add_gaps(Finding& finding, const Context& context, const Wanted& wanted) {
 // Annotations of the leading chain in the window whose name starts with `prefix`.
 std::vector<Row> annotations(const Context& context, std::string_view prefix);
 
-// Device work that was launched while one of these host slices was open, by any thread. They do not overlap.
+// Device work that was launched while one of these host slices was open, by any thread. They do not overlap. Goes
+// through all work: for many slices one by one, ask LaunchedWork.
 std::vector<Row> launched_during(const Model& model, std::vector<Row> host_rows);
+
+// Device work by when it was launched.
+class LaunchedWork {
+ public:
+  explicit LaunchedWork(const Model& model);
+  // What was launched while that host slice was open, by any thread, in the order of the table.
+  std::vector<Row> during(Row host_row) const;
+
+ private:
+  const HostSlices& host_;
+  std::vector<std::pair<int64_t, Row>> by_launch_;
+};
+
+// For StudiedTrace::get.
+LaunchedWork launched_work(const Model& model);
 
 }  // namespace firelane::advise

@@ -1,4 +1,4 @@
-// The program's own work on the CPU: operators that compute there for a device, code between operators.
+// The program's own work on the CPU: operators that compute there for a device, and code between operators.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct HostWork {
   bool holds(int64_t time_ns) const { return time_ns >= start_ns && time_ns < end_ns; }
 };
 
-// Of the leading thread in the judged steps, in order of time; none without a device. Loading of batches is left out.
+// On the leading thread in the analyzed steps, in order of time; none without a device. Loading of batches is left out.
 std::vector<HostWork> host_work(const StudiedTrace& trace);
 
 // What happens in an optimizer, but not in a closure that it was given, with a forward and a backward pass.

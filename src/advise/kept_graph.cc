@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "advise/host_evidence.h"
 #include "analyze/common/median.h"
@@ -47,8 +48,8 @@ class GraphSteps {
         continue;
       }
       // Numbers are counted for each thread. Without a graph, an op has that of the next node: no lower one.
-      const int64_t number = host.lane[row] == lead && is_forward(row) ? number_at(model_, row) : kNoNumber;
-      if (number == kNoNumber) continue;
+      const int64_t number = host.lane[row] == lead ? number_at(model_, row) : kNoNumber;
+      if (number == kNoNumber || !is_forward(row)) continue;
       GraphStep& step = steps[at];
       step.first_number = step.first_number == kNoNumber ? number : std::min(step.first_number, number);
     }
@@ -140,18 +141,21 @@ KeptGraph kept_graph(const StudiedTrace& trace) {
   const std::vector<GraphStep> steps = GraphSteps(model, study).all();
   KeptGraph out;
   std::vector<int64_t> rises;
-  int64_t pairs = 0;  // of steps one after the other
-  int64_t far = 0;    // passes that go back further than the step before
+  int64_t pairs = 0;  // of steps with a backward pass, one after the other
+  int64_t far = 0;    // passes that go back further than the one before
+  const GraphStep* last = nullptr;
   for (size_t i = 0; i < steps.size(); ++i) {
-    if (study.steps.steps[i].warm_up || steps[i].nodes == 0) continue;
+    // One pass for several steps (losses that are added up, an episode) goes back to the first of them on purpose.
+    if (steps[i].nodes == 0) continue;
+    const GraphStep* const before = std::exchange(last, &steps[i]);
+    if (study.steps.steps[i].warm_up) continue;
     ++out.steps;
     out.nodes.insert(out.nodes.end(), steps[i].old.begin(), steps[i].old.end());
-    if (i == 0 || steps[i].first_number == kNoNumber || steps[i - 1].first_number == kNoNumber) continue;
+    if (before == nullptr || steps[i].first_number == kNoNumber || before->first_number == kNoNumber) continue;
     ++pairs;
-    far += steps[i].oldest != kNoNumber && steps[i].oldest < steps[i - 1].first_number ? 1 : 0;
-    const auto now = static_cast<int64_t>(steps[i].old.size());
-    const auto before = static_cast<int64_t>(steps[i - 1].old.size());
-    if (now > before) rises.push_back(now - before);
+    far += steps[i].oldest != kNoNumber && steps[i].oldest < before->first_number ? 1 : 0;
+    const auto more = static_cast<int64_t>(steps[i].old.size()) - static_cast<int64_t>(before->old.size());
+    if (more > 0) rises.push_back(more);
   }
   constexpr int64_t kFewSteps = 3;
   const bool grows = 2 * static_cast<int64_t>(rises.size()) > pairs && 2 * far > pairs;

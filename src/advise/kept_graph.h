@@ -1,5 +1,5 @@
-// Backward passes that go through the graphs of earlier steps: something that lives from step to step was never
-// detached, and every step hangs its own graph on it.
+// Backward passes that run through the graphs of earlier steps: something that lives from step to step was never
+// detached, and every step appends its graph to it.
 #pragma once
 
 #include <cstdint>

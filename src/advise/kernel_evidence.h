@@ -1,4 +1,4 @@
-// What rules about kernels share: a walk over the judged ones, and the work of copies.
+// What rules about kernels share: a walk over the analyzed ones, and the work of copies.
 #pragma once
 
 #include <vector>

@@ -21,7 +21,7 @@ namespace {
 
 using analyze::KernelClass;
 
-// Of a step.
+// Share of a step.
 constexpr double kWithTheseShapes = 0.25;
 constexpr double kWithAnyShapes = 0.4;
 

@@ -1,4 +1,4 @@
-// What takes the largest part of a step, where no rule says something of it.
+// What takes the largest part of a step, if no rule explains it.
 #pragma once
 
 #include <string>

@@ -41,7 +41,7 @@ analyze::WhatIf less_dispatch(const Context& context, double keep) {
   }
   analyze::WhatIf change;
   const analyze::HostChain& chain = context.study->host->chains[0];
-  const std::vector<double> dispatch = analyze::dispatch_shares(context.model, chain, context.window);
+  const std::vector<double>& dispatch = context.study->dispatch;
   const auto& others = context.trace.get<code_stretches>();
   auto other = others.begin();
   for (size_t i = 0; i < dispatch.size(); ++i) {

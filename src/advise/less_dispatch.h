@@ -1,4 +1,4 @@
-// What it saves to call fewer operators: by graphs of a device's work, by a compiler, or by larger operators.
+// What calling fewer operators saves: with CUDA graphs, a compiler, or larger operators.
 #pragma once
 
 #include <cstdint>

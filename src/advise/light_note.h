@@ -1,4 +1,4 @@
-// Which steps of a recording times are taken from, where it has light and full ones.
+// Which steps times are taken from, if a recording has light and full ones.
 #pragma once
 
 #include <string>

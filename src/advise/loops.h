@@ -1,4 +1,5 @@
-// Loops as rules see them: the change if one batched call did what the rounds do, and the words for what repeats.
+// Loops as rules see them: the change if one batched call did the work of all iterations, and the words for what
+// repeats.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Notes of the recorder (metadata of a trace) that advice depends on: {} or "" when the trace has none of that name, or
+// Notes of the recorder (metadata of a trace) that advice depends on: {} or "" if the trace has none of that name, or
 // it is something else.
 #pragma once
 
@@ -44,7 +44,7 @@ inline void advise_fusing(const Model& model, const char* text, Finding& finding
   finding.try_text = text;
   finding.try_code = kCompile;
   if (is_compile_broken(model)) {
-    finding.try_text = "torch.compile broke its graph (graph-breaks) and leaves these as they are: mend that first";
+    finding.try_text = "torch.compile broke its graph (graph-breaks) and leaves these as they are: fix that first";
     finding.try_code = "torch.compile(model, fullgraph=True)  # fails at the first break, and says why";
   } else if (is_compiled(model)) {
     finding.try_text = "compile what is outside of the compiled part as well, or use one operator for what several do";

@@ -64,12 +64,12 @@ std::vector<Finding> cpu_unfused_attention(const Context& context) {
   if (evidence.empty()) return {};
   Finding finding{
       .id = "attention-unfused",
-      .try_text = "use fused attention: it never writes the matrix of scores to memory",
+      .try_text = "use fused attention: it never writes the score matrix to memory",
       .try_code = "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)",
       .confidence = Confidence::kMedium,
       .confirm_by = "run it and compare step times: the fused operator also changes how long the matmuls take"};
   evidence.fill(finding);
-  finding.title = "attention is computed in separate steps, which write and read the matrix of scores: " +
+  finding.title = "attention is computed in separate steps, which write and read the score matrix: " +
                   short_percent(finding.share_of_step) + " of a step with its matmuls";
   return {finding};
 }

@@ -43,11 +43,17 @@ inline double elements_of(const analyze::Dims& dims) {
   return elements;
 }
 
+// "[64, 512]"
+inline std::string shape_text(const analyze::Dims& dims) {
+  const std::string text = analyze::dims_text({dims});
+  return text.substr(1, text.size() - 2);
+}
+
 // "[64, 512] and [512]"
 inline std::string shapes_text_of_op(const Model& model, Row op) {
   std::string text;
   for (const analyze::Dims& each : shapes_of_op(model, op)) {
-    if (!each.empty()) text += (text.empty() ? "" : " and ") + analyze::dims_text({each});
+    if (!each.empty()) text += (text.empty() ? "" : " and ") + shape_text(each);
   }
   return text;
 }

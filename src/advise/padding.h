@@ -1,4 +1,4 @@
-// What a trace cannot tell about padding, where it tells that there may be some.
+// A note on padding that a trace suggests but cannot prove.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Where in the program: the lines behind a finding, and the lines that take the most of a step. Both are empty where
-// the trace does not say which line called its operators.
+// Source lines: those behind a finding, and those that take most of a step. Both are empty if the trace does not say
+// which line called its operators.
 #pragma once
 
 #include <cstdint>

@@ -76,11 +76,6 @@ std::string_view name_of_node(const Model& model, const TensorGraph& graph, uint
   return model.text(model.host_slices.name[graph.nodes[node].op]);
 }
 
-std::string shape_text(const analyze::Dims& dims) {
-  const std::string text = analyze::dims_text({dims});
-  return text.substr(1, text.size() - 2);
-}
-
 std::string factors_text(const Product& product) {
   return shape_text(product.left->dims) + " and " + shape_text(product.right->dims);
 }
@@ -126,9 +121,7 @@ uint32_t scaled_from(const Model& model, const TensorGraph& graph, uint32_t at) 
 }
 
 std::string number_at(const Model& model, Row op, size_t place) {
-  const Row detail = model.op_detail(op);
-  if (detail == kNoRow || model.op_details.concrete_inputs[detail] == kNoString) return {};
-  const auto numbers = analyze::parse_input_strings(model.text(model.op_details.concrete_inputs[detail]));
+  const std::vector<std::string> numbers = numbers_of_op(model, op);
   return place < numbers.size() ? numbers[place] : std::string();
 }
 
@@ -209,7 +202,9 @@ void Replaced::add_with_backward(uint32_t node, double keep_low, double keep_hig
   for (const uint32_t each : with_backward({node})) add(each, keep_low, keep_high);
 }
 
-void Replaced::add_group(const std::vector<uint32_t>& nodes, double left_ns) {
+void Replaced::add_group(std::vector<uint32_t> nodes, double left_ns) {
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   const double keep = left_ns / std::max(1.0, static_cast<double>(time_ns(nodes)));
   constexpr double kWorse = 1.4;
   constexpr double kBetter = 0.7;

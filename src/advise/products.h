@@ -1,5 +1,5 @@
-// What rules about products share: which operators are some, how fast this machine does them, and what to say when
-// others take their place.
+// What rules about matmuls share: which operators are matmuls, how fast this machine runs them, and what to say when
+// others replace them.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 
 #include "advise/context.h"
 #include "advise/finding.h"
+#include "advise/op_facts.h"
 #include "analyze/verdict/tensor_graph.h"
 
 namespace firelane::advise {
@@ -32,13 +33,11 @@ struct Product {
   }
 };
 
-// Of mm, bmm, mv and those that add to them.
+// For mm, bmm, mv and their variants that add.
 std::optional<Product> product_of(const Model& model, const analyze::TensorGraph& graph, uint32_t node);
 
 std::string_view name_of_node(const Model& model, const analyze::TensorGraph& graph, uint32_t node);
 
-// "[4096, 64]".
-std::string shape_text(const analyze::Dims& dims);
 // "[4096, 64] and [64, 512]".
 std::string factors_text(const Product& product);
 
@@ -64,7 +63,7 @@ std::string number_at(const Model& model, Row op, size_t place);
 class Rates {
  public:
   Rates(const Context& context, const analyze::TensorGraph& graph);
-  // Of work of that size, ns; 0: not known.
+  // For work of that size, ns; 0: unknown.
   double time_ns(double flops, double bytes, int64_t element_bytes) const;
   double product_ns(double batch, double rows, double inner, double columns, int64_t element_bytes) const;
 
@@ -82,7 +81,7 @@ class Replaced {
   // Also what differentiates it.
   void add_with_backward(uint32_t node, double keep_low, double keep_high);
   // All of these take `left_ns` together: more at worst, less at best.
-  void add_group(const std::vector<uint32_t>& nodes, double left_ns);
+  void add_group(std::vector<uint32_t> nodes, double left_ns);
 
   bool empty() const { return keep_.empty(); }
   int64_t count() const { return static_cast<int64_t>(keep_.size()); }

@@ -1,5 +1,5 @@
-// Low-rank adapters (LoRA) that are applied beside the layers they change, where their product could be a part of the
-// layers' weights.
+// Low-rank adapters (LoRA) that are applied next to the layers they change, although their product could be merged into
+// the weights.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -114,7 +114,7 @@ std::vector<Finding> find_unmerged_adapters(const Context& context) {
   }
   if (evidence.empty()) return {};
   Finding finding{.id = "adapters-unmerged",
-                  .try_text = "add the product of each adapter to its layer's weights once, before inference",
+                  .try_text = "merge each adapter into its layer's weights once, before inference",
                   .try_code = "model = model.merge_and_unload()  # peft; by hand: layer.weight += scale * (B @ A)",
                   .confidence = Confidence::kMedium,
                   .confirm_by = "merge, and compare outputs (they differ in the last digits) and step times",
@@ -123,7 +123,7 @@ std::vector<Finding> find_unmerged_adapters(const Context& context) {
                   .precedence = Precedence::kNeedless};
   evidence.fill(finding);
   finding.events = count;
-  finding.title = "adapters of rank " + std::to_string(largest.rank) + " are applied beside " +
+  finding.title = "adapters of rank " + std::to_string(largest.rank) + " are applied next to " +
                   counted(std::max<int64_t>(1, context.study->per_step(count)), "layer", "layers") +
                   " instead of being part of their weights: " + short_percent(finding.share_of_step) + " of a step";
   return {finding};
@@ -134,14 +134,16 @@ std::vector<Finding> find_unmerged_adapters(const Context& context) {
 std::vector<Rule> adapters_rules() {
   return {
       {"adapters-unmerged", "waste", 0.03, true,
-       "Low-rank adapters (LoRA) learn a small product, s (x A) B, beside a layer x W. For inference that product can\n"
-       "be added to the weights once, W + s A B: the layer then costs what it cost before. Kept apart, each adapted\n"
-       "layer runs two more products, a scaling and a sum, which in small batches take longer than the layer.\n\n"
-       "Found are sums of two products of the same input, of which one goes through a dimension that is at least four\n"
-       "times thinner, with weights from before the recording, in programs without a backward pass. Needs a recording\n"
-       "that follows tensors and memory (firelane record does). The gain is a replay without these operators.\n\n"
+       "Low-rank adapters (LoRA) learn a small product, s (x A) B, next to a layer x W. For inference that product\n"
+       "can be added to the weights once, W + s A B: the layer then costs what it did without the adapter. Kept\n"
+       "separate, each adapted layer runs two more matmuls, a scaling and a sum, which for small batches take\n"
+       "longer than the layer.\n\n"
+       "This finding covers sums of two matmuls of the same input, one of them through a dimension that is at least\n"
+       "four times smaller, with weights created before the recording, in programs without a backward pass. Needs a\n"
+       "recording that follows tensors and memory (firelane record does). The gain is a replay without these\n"
+       "operators.\n\n"
        "What to do: merge_and_unload() in peft, fuse_lora() in diffusers, or by hand.\n\n"
-       "When not: several adapters are switched between requests, the weights are quantized, or training goes on.",
+       "When not: requests switch between several adapters, the weights are quantized, or training continues.",
        find_unmerged_adapters},
   };
 }

@@ -1,10 +1,11 @@
-// Work that was done before: backward passes through the same operators, whole copies of tensors, constants that are
-// built and copied to the device in every step.
+// Repeated work: backward passes through the same operators, full copies of tensors, and constants that are built and
+// copied to the device in every step.
 #include <algorithm>
 #include <map>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "advise/evidence.h"
@@ -52,12 +53,25 @@ struct Again {
   bool sums_up = false;                 // parameters get gradients, which are added up
 };
 
+// Whether the operator of the forward pass that a node belongs to ran in a backward pass itself: gradients are
+// differentiated (create_graph, as for penalties on gradients and for equations with derivatives), and each pass
+// through a node is for another one.
+bool differentiates_gradient(const Model& model, const analyze::Phases& phases, Row node) {
+  for (Row row = node; row <= node + 1 && row < model.host_slices.size(); ++row) {
+    const Row detail = row == node || model.host_slices.parent[row] == node ? model.op_detail(row) : kNoRow;
+    const Row forward = detail == kNoRow ? kNoRow : model.op_details.forward[detail];
+    if (forward != kNoRow && phases.host[forward] == analyze::Phase::kBackward) return true;
+  }
+  return false;
+}
+
 // Nodes of the graph that ran before in the same step. Each operator's node has a number of its own; those that hand a
 // parameter its gradient have none, and count as the node before them. Within a pass numbers fall: where they rise, the
 // next pass has begun.
 Again nodes_again(const Context& context) {
   const Model& model = context.model;
   const HostSlices& host = model.host_slices;
+  const auto& phases = context.trace.get<analyze::find_phases>();
   Again out;
   std::vector<bool> is_node(model.strings.size(), false);
   for (size_t name = 0; name < is_node.size(); ++name) {
@@ -65,12 +79,14 @@ Again nodes_again(const Context& context) {
   }
   for (const analyze::FoundStep& step : context.study->steps.steps) {
     if (step.warm_up) continue;
+    Again found;
+    bool of_gradients = false;
     for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
       const auto begin = host.start_ns.begin();
       const Row first = static_cast<Row>(
           std::lower_bound(begin + model.lanes.host_begin[lane], begin + model.lanes.host_end[lane], step.start_ns) -
           begin);
-      std::unordered_map<int64_t, int64_t> seen;  // by the node's number
+      std::map<std::pair<int64_t, int64_t>, int64_t> seen;  // by the node's number, which each thread counts
       bool again = false;
       int64_t number_before = INT64_MAX;
       int64_t end_before_ns = INT64_MAX;
@@ -80,22 +96,28 @@ Again nodes_again(const Context& context) {
         const Row detail = model.op_detail(row);
         const int64_t number = detail == kNoRow ? kNoNumber : model.op_details.sequence_number[detail];
         if (number != kNoNumber && number >= 0) {
-          const int64_t times = ++seen[number];
+          const int64_t times = ++seen[{model.op_details.forward_thread[detail], number}];
           again = times > 1;
-          out.passes = std::max(out.passes, times);
+          found.passes = std::max(found.passes, times);
           if (number > number_before) way = {end_before_ns, host.start_ns[row]};
           number_before = number;
         }
+        of_gradients = of_gradients || differentiates_gradient(model, phases, row);
         end_before_ns = host.end_ns(row);
         if (!again) continue;
-        out.nodes.push_back(row);
+        found.nodes.push_back(row);
         // Asked for by autograd.grad, the gradient is handed over instead: nothing runs inside.
         const bool does_it = row + 1 < host.size() && host.parent[row + 1] == row;
-        out.sums_up = out.sums_up || (does_it && contains(model.text(host.name[row]), "AccumulateGrad"));
-        if (way.end_ns > way.start_ns) out.ways.push_back(way);
+        found.sums_up = found.sums_up || (does_it && contains(model.text(host.name[row]), "AccumulateGrad"));
+        if (way.end_ns > way.start_ns) found.ways.push_back(way);
         way = {0, 0};
       }
     }
+    if (of_gradients) continue;
+    out.nodes.insert(out.nodes.end(), found.nodes.begin(), found.nodes.end());
+    out.ways.insert(out.ways.end(), found.ways.begin(), found.ways.end());
+    out.passes = std::max(out.passes, found.passes);
+    out.sums_up = out.sums_up || found.sums_up;
   }
   return out;
 }
@@ -125,7 +147,7 @@ void add_ways(const Context& context, const std::vector<analyze::Interval>& ways
   }
 }
 
-// Of a kernel, what stays if a larger one does the work of `passes` of them.
+// Share of a kernel that remains if a larger one does the work of `passes` of them.
 double kept_of_kernel(const Model& model, Row work, int64_t passes) {
   constexpr double kLeastKernelNs = 2'000;  // which each of them takes however little it does
   const auto ns = static_cast<double>(std::max<int64_t>(1, model.device_slices.duration_ns[work]));
@@ -142,9 +164,7 @@ std::vector<Finding> find_repeated_backward(const Context& context) {
   // Passes whose gradients nobody adds up: a row of a Jacobian each. One pass for all rows still computes all of them.
   constexpr int64_t kRows = 8;
   const bool is_jacobian = again.passes >= kRows && !again.sums_up;
-  std::vector<double> dispatch;
-  if (is_jacobian && !context.has_device_work)
-    dispatch = analyze::dispatch_shares(model, context.study->host->chains[0], context.window);
+  const std::vector<double>& dispatch = context.study->dispatch;
   Evidence evidence(calls);
   for (const Row node : again.nodes) {
     if (context.has_device_work) {
@@ -166,15 +186,16 @@ std::vector<Finding> find_repeated_backward(const Context& context) {
     }
   }
   if (evidence.empty()) return {};
-  Finding finding{.id = "repeated-backward",
-                  .try_text = "add the losses up and go back once: the gradients are the same",
-                  .try_code = "(loss_a + loss_b).backward()  # instead of one backward(retain_graph=True) for each",
-                  .confidence = Confidence::kMedium,
-                  .confirm_by = "compare the gradients: only what uses those of each loss by itself needs them apart",
-                  .part_of = "overhead",
-                  .precedence = Precedence::kNeedless};
+  Finding finding{
+      .id = "repeated-backward",
+      .try_text = "sum the losses and call backward() once: the gradients are the same",
+      .try_code = "(loss_a + loss_b).backward()  # instead of one backward(retain_graph=True) for each",
+      .confidence = Confidence::kMedium,
+      .confirm_by = "compare the gradients: only code that uses the gradient of each loss needs separate passes",
+      .part_of = "overhead",
+      .precedence = Precedence::kNeedless};
   if (is_jacobian) {
-    finding.try_text = "go back once for all rows: autograd and torch.func take a batch of gradients";
+    finding.try_text = "call backward once for all rows: autograd and torch.func accept a batch of gradients";
     finding.try_code =
         "torch.autograd.grad(y, x, rows, is_grads_batched=True)  # or torch.func.jacrev; instead of grad(y[:, i], x) "
         "each";
@@ -186,7 +207,7 @@ std::vector<Finding> find_repeated_backward(const Context& context) {
   finding.share_of_step = context.share_of_step(finding.cost_ns);
   finding.events = static_cast<int64_t>(again.nodes.size());
   finding.title =
-      "the backward pass goes through the same operators up to " + std::to_string(again.passes) + " times in a step: " +
+      "the backward pass runs through the same operators up to " + std::to_string(again.passes) + " times in a step: " +
       counted(context.study->per_step(finding.events), "node of the graph runs", "nodes of the graph run") + " again";
   return {finding};
 }
@@ -221,13 +242,14 @@ std::vector<Finding> find_clones(const Context& context) {
     for (const Row work : work_below(model, clones)) evidence.add_device(work, 0, 0);
   }
   if (evidence.empty()) return {};
-  Finding finding{.id = "whole-copies",
-                  .try_text =
-                      "keep what it takes to go back (a length, the part that changes), or write into a second "
-                      "buffer and swap the two",
-                  .try_code = "undo = state[begin:end].clone()  # instead of state.clone()",
-                  .confidence = Confidence::kMedium,
-                  .confirm_by = "leave the copies out of some steps"};
+  Finding finding{
+      .id = "whole-copies",
+      .try_text =
+          "save only what is needed to restore the state (a length, the part that changes), or write into a second "
+          "buffer and swap the two",
+      .try_code = "undo = state[begin:end].clone()  # instead of state.clone()",
+      .confidence = Confidence::kMedium,
+      .confirm_by = "leave the copies out of some steps"};
   evidence.fill(finding);
   finding.events = static_cast<int64_t>(clones.size());
   finding.title = "tensors are copied as they are (clone): " + short_bytes(bytes / context.step_count) +
@@ -383,7 +405,8 @@ std::vector<Finding> find_constant_copies(const Context& context) {
   finding.title = "the CPU builds the same tensors in every step and copies them to the device: " +
                   counted(context.study->per_step(finding.events), "copy", "copies") + ", " +
                   short_time(finding.cost_ns) + " of each step (" + short_percent(finding.share_of_step) + ")";
-  finding.try_text = "make them once, on the device, and keep them: they come from the same calls with the same shapes";
+  finding.try_text =
+      "create them once, on the device, and keep them: they come from the same calls with the same shapes";
   finding.try_code = "self.register_buffer(\"mean\", torch.tensor([0.485, 0.456, 0.406]))  # moves with the model";
   finding.confidence = Confidence::kMedium;
   finding.confirm_by = "see whether their values change from step to step";
@@ -397,49 +420,36 @@ std::vector<Finding> find_constant_copies(const Context& context) {
 std::vector<Rule> again_rules() {
   return {
       {"repeated-backward", "waste", 0.05, true,
-       "The backward pass runs through the same operators several times in one step: "
-       "loss_a.backward(retain_graph=True) "
-       "and\n"
-       "then loss_b.backward(). What the losses share, often nearly all of the model, is differentiated for each of "
-       "them, "
-       "and\n"
-       "the gradients are added up in the parameters.\n\n"
-       "Found by the numbers that autograd gives its nodes: a node that runs twice in a step. The gain is a replay "
-       "without\n"
-       "all runs but the first. Eight passes and more whose gradients no parameter adds up are rows of a Jacobian "
-       "(torch.autograd.grad\n"
-       "in a loop): one pass for all rows computes as much as they do, and only the calls are saved.\n\n"
-       "What to do: add the losses up, with their weights, and call backward once. Rows of a Jacobian: autograd.grad "
-       "with\n"
-       "is_grads_batched=True, torch.func.jacrev, or vmap.\n\n"
-       "When not: gradients of the losses are needed apart (projected or normalized gradients, adversarial training).",
+       "The backward pass runs through the same operators several times in one step:\n"
+       "loss_a.backward(retain_graph=True) and then loss_b.backward(). The part that the losses share, often nearly\n"
+       "all of the model, is differentiated once for each of them, and the gradients are summed in the parameters.\n\n"
+       "Detected by autograd's sequence numbers: a node that runs twice in a step, unless gradients\n"
+       "are differentiated in it (create_graph), which needs the passes. The gain is a replay with only the first run\n"
+       "of each. Eight or more passes whose gradients are not accumulated in a parameter are rows of\n"
+       "a Jacobian (torch.autograd.grad in a loop): one pass for all rows does the same computation, and only the\n"
+       "calls are saved.\n\n"
+       "What to do: sum the losses, with their weights, and call backward() once. Rows of a Jacobian: autograd.grad\n"
+       "with is_grads_batched=True, torch.func.jacrev, or vmap.\n\n"
+       "When not: the gradient of each loss is needed separately (projected or normalized gradients, adversarial\n"
+       "training).",
        find_repeated_backward},
       {"whole-copies", "memory", 0.05, true,
-       "Large tensors are copied as they are, in the same layout and type: clone() of a cache, a state or a batch, "
-       "often to "
-       "be\n"
-       "able to go back. Each copy reads and writes every byte.\n\n"
-       "Counted are clones of 128 KiB and more that the program itself asks for, outside of the backward pass; the "
-       "gain "
-       "is a "
-       "replay\n"
-       "without them.\n\n"
-       "What to do: keep what changes, remember a length, swap two buffers, or write where the copy would be changed "
-       "anyway.\n\n"
-       "When not: both versions are needed whole.",
+       "Large tensors are copied as they are, with the same layout and dtype: clone() of a cache, a state or a\n"
+       "batch, often to be able to restore it later. Each copy reads and writes every byte.\n\n"
+       "It counts clones of 128 KiB and more that the program itself calls, outside the backward pass; the gain is\n"
+       "a replay without them.\n\n"
+       "What to do: save only what changes, remember a length, swap two buffers, or write into the original if the\n"
+       "copy would be overwritten anyway.\n\n"
+       "When not: both versions are needed in full.",
        find_clones},
       {"constant-copies", "input", 0.03, true,
-       "torch.tensor([...], device=\"cuda\"), or torch.arange(n).to(\"cuda\"), builds a tensor on the CPU and copies "
-       "it from "
-       "pageable\n"
-       "memory, for which the host waits. In the loop that happens in every step, although the values are the same.\n\n"
-       "Found are copies of tensors that were made from numbers alone (torch.tensor, arange, linspace, full, ones, and "
-       "what is\n"
-       "computed from them on the CPU), with the same operators and shapes in every step. A trace has no values: "
-       "numbers "
-       "that\n"
-       "change look the same.\n\n"
-       "What to do: make them once, with device=\"cuda\", and keep them: register_buffer in a module.\n\n"
+       "torch.tensor([...], device=\"cuda\"), or torch.arange(n).to(\"cuda\"), builds a tensor on the CPU and\n"
+       "copies it from pageable memory, which makes the host wait. In a loop that happens in every step, although\n"
+       "the values are the same.\n\n"
+       "This finding covers copies of tensors that were made from numbers alone (torch.tensor, arange, linspace,\n"
+       "full, ones, and what is computed from them on the CPU), with the same operators and shapes in every step. A\n"
+       "trace has no values, so numbers that change look the same.\n\n"
+       "What to do: create them once, with device=\"cuda\", and keep them: register_buffer in a module.\n\n"
        "When not: the numbers change with every step; then pass them as Python numbers, or copy them from pinned "
        "memory.",
        find_constant_copies},

@@ -115,6 +115,51 @@ TEST(RepeatedBackward, rows_of_a_jacobian_are_computed_all_the_same) {
   EXPECT_NE(find(few, "repeated-backward")->try_code.find("loss_a + loss_b"), std::string::npos) << "no Jacobian";
 }
 
+// A penalty on gradients: what the first pass computes is differentiated by the second one, which goes through the
+// nodes of the first as well. Both are needed, and one call of backward was advised.
+class OfGradients : public WrittenProgram<OfGradients> {
+ public:
+  Judged penalized(bool of_gradients) {
+    int64_t number = 100;
+    for (int step = 0; step < 4; ++step) {
+      const int64_t first = number;
+      for (int i = 0; i < 4; ++i) op("aten::tanh", number++);
+      const double begin = at_;
+      for (int64_t i = first + 3; i >= first; --i) node("TanhBackward0", i, number++);
+      if (of_gradients) {
+        for (int64_t i = 3; i >= 0; --i) {
+          builder_.flow("fwdbwd", ++flows_, {.start_us = begin + kNodeUs * static_cast<double>(i) + 1},
+                        {.start_us = at_ + 1});
+          node("MulBackward0", first + 4 + i, kNoNumber);
+        }
+      }
+      for (int64_t i = first + 3; i >= first; --i) node("TanhBackward0", i, kNoNumber);
+      end_step();
+    }
+    return judged();
+  }
+
+ private:
+  static constexpr double kNodeUs = 62;
+  void op(std::string_view name, int64_t number) {
+    builder_.op(name, {.start_us = at_, .end_us = at_ + 40, .sequence_number = number});
+    at_ += 50;
+  }
+  void node(const std::string& name, int64_t number, int64_t made) {
+    builder_.op("autograd::engine::evaluate_function: " + name,
+                {.start_us = at_, .end_us = at_ + 60, .sequence_number = number});
+    builder_.op(made == kNoNumber ? name : "aten::mul",
+                {.start_us = at_ + 1, .end_us = at_ + 59, .sequence_number = made == kNoNumber ? number : made});
+    at_ += kNodeUs;
+  }
+  int64_t flows_ = 0;
+};
+
+TEST(RepeatedBackward, a_pass_through_gradients_was_taken_for_a_second_one_of_the_same) {
+  EXPECT_NE(find(OfGradients().penalized(false), "repeated-backward"), nullptr);
+  EXPECT_EQ(find(OfGradients().penalized(true), "repeated-backward"), nullptr);
+}
+
 // Two passes through ten nodes; the way into the second takes `way_us` more.
 Judged with_way(double way_us) {
   Again program;

@@ -1,10 +1,10 @@
-// Anomaly detection left on: autograd then looks for NaN after every node, and keeps a stack for every forward
+// Anomaly detection left on: autograd then checks for NaN after every node, and stores a stack for every forward
 // operator.
 //
-// The engine's checks stand in the trace: aten::isnan, aten::_is_any_true and a read of the answer, called by the node
-// itself. The stacks do not: making one is a part of the operator whose node it belongs to. What it takes, views tell:
-// they do nothing else. So the checks are taken out altogether, and of operators that make nodes as much as a view at
-// the same place takes.
+// The engine's checks are visible in the trace: aten::isnan, aten::_is_any_true and a read of the answer, called by the
+// node itself. The stacks are not: creating one is part of the operator that creates the node. Views show how long it
+// takes, because they do nothing else. So the checks are removed entirely, and of each operator that creates a node,
+// the time of a view at the same place.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -134,7 +134,7 @@ std::vector<Finding> find_anomaly_detection(const Context& context) {
     evidence.add_call(row, kept(kLess * stack), kept(kMore * stack));
   }
   Finding finding{.id = "anomaly-detection",
-                  .try_text = "turn it on to look for a NaN, not for training",
+                  .try_text = "turn it on to find a NaN, not for training",
                   .try_code = "torch.autograd.set_detect_anomaly(False)  # or Trainer(detect_anomaly=False)",
                   .confidence = Confidence::kMedium,
                   .confirm_by = "time some steps without it",
@@ -142,8 +142,8 @@ std::vector<Finding> find_anomaly_detection(const Context& context) {
   evidence.fill(finding);
   const auto isnan = [&](Row row) { return model.text(host.name[row]) == "aten::isnan"; };
   const int64_t count = std::count_if(found.begin(), found.end(), isnan) / std::max<int64_t>(1, context.step_count);
-  finding.title = "anomaly detection is on: autograd looks for NaN " + counted(count, "time", "times") +
-                  " a step, and keeps a stack for every forward operator";
+  finding.title = "anomaly detection is on: autograd checks for NaN " + counted(count, "time", "times") +
+                  " a step, and stores a stack for every forward operator";
   return {finding};
 }
 
@@ -152,15 +152,14 @@ std::vector<Finding> find_anomaly_detection(const Context& context) {
 std::vector<Rule> anomaly_rules() {
   return {
       {"anomaly-detection", "host", 0.02, true,
-       "With torch.autograd.set_detect_anomaly(True) the engine checks every gradient of every node for NaN and waits "
-       "for\n"
-       "the answer, and every forward operator keeps the Python stack that called it, which takes longer than most\n"
-       "operators.\n\n"
-       "Found where at least half of the backward nodes call aten::isnan themselves. The gain leaves the checks out, "
-       "and\n"
-       "for each node that the forward pass makes as much as a view takes that makes one: that is its stack alone.\n\n"
-       "What to do: turn it off; look for a NaN with it in a short run of its own.\n\n"
-       "When not: the run is that search.",
+       "With torch.autograd.set_detect_anomaly(True) the autograd engine checks every gradient of every node for\n"
+       "NaN and waits for the answer, and every forward operator stores the Python stack that called it, which\n"
+       "takes longer than most operators.\n\n"
+       "Detected where at least half of the backward nodes call aten::isnan themselves. The gain leaves out the\n"
+       "checks, and for each node that the forward pass creates the time of a view that creates one, which is\n"
+       "almost only its stack.\n\n"
+       "What to do: turn it off; use it in a separate short run to find a NaN.\n\n"
+       "When not: the purpose of this run is to find a NaN.",
        find_anomaly_detection},
   };
 }

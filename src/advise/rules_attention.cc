@@ -118,7 +118,7 @@ std::vector<Finding> find_unfused_attention(const Context& context) {
   const ProductKeep keep = masked ? kMaskedProduct : kPlainProduct;
   for (const Row product : products) evidence.add_beside(product, keep.low, keep.high);
   Finding finding{.id = "attention-unfused",
-                  .try_text = "use fused attention: it never writes the matrix of scores to memory",
+                  .try_text = "use fused attention: it never writes the score matrix to memory",
                   .try_code = "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)",
                   .confidence = Confidence::kMedium,
                   .confirm_by = context.flag(RecordOption::kShapes) + " and memory, to see what the scores take",
@@ -134,15 +134,12 @@ std::vector<Finding> find_unfused_attention(const Context& context) {
 std::vector<Rule> attention_rules() {
   return {
       {"attention-unfused", "kernels", 0.03, true,
-       "Attention written as matmul, softmax, matmul writes and reads the matrix of scores (sequence x sequence) "
-       "several\n"
-       "times. A fused kernel keeps it on the chip: less time, and memory that grows with the sequence, not with its "
-       "square.\n"
-       "\n"
-       "What to do: torch.nn.functional.scaled_dot_product_attention, or FlexAttention for masks and biases of your "
-       "own.\n"
-       "\n"
-       "When not: the scores themselves are needed (to show them, or for a bias that the fused kernels do not take).",
+       "Attention written as matmul, softmax, matmul writes and reads the matrix of scores (sequence x sequence)\n"
+       "several times. A fused kernel keeps it on the chip, which takes less time, and memory that grows with the\n"
+       "sequence, not with its square.\n\n"
+       "What to do: torch.nn.functional.scaled_dot_product_attention, or FlexAttention for custom masks and biases.\n\n"
+       "When not: the scores themselves are needed (to plot them, or for a bias that the fused kernels do not\n"
+       "support).",
        find_unfused_attention},
   };
 }

@@ -1,4 +1,4 @@
-// What torch.compile says about itself: graph breaks, recompilations, the time it takes, CUDA graphs that it left out.
+// What torch.compile says about itself: graph breaks, recompilations, the time it takes, CUDA graphs that it skipped.
 //
 // Dynamo counts these in the program; our recorder's notes (python/firelane/profiler/_surroundings.py) bring them into
 // the trace. Other traces have none.
@@ -48,7 +48,7 @@ std::vector<Finding> find_left_out(const Context& context) {
                 (compiles_nothing(context) ? ": nothing is compiled" : "") + (reason.empty() ? "" : "; why: " + reason),
        .events = failed,
        .try_text = "make the function compile in one piece: no print, no number read from a tensor (.item(), float()), "
-                   "no if that depends on data, above all not inside of a loop",
+                   "no if that depends on data, and especially none inside a loop",
        .try_code = "torch.compile(model, fullgraph=True)  # fails at the first break, and says why",
        .confidence = Confidence::kHigh,
        .precedence = before_others(context)}};
@@ -86,12 +86,11 @@ std::vector<Finding> find_recompilations(const Context& context) {
   finding.share_of_step = context.share_of_step(finding.cost_ns);
   finding.title = "torch.compile compiled the same code again " + counted(again, "time", "times") +
                   (where.empty() ? "" : ", last " + where) + (reason.empty() ? "" : ", because of " + reason) +
-                  (finding.cost_ns == 0 ? ""
-                                        : "; " + short_time(recent_ns) + " of it in the " + std::to_string(steps) +
-                                              " steps that were looked at");
+                  (finding.cost_ns == 0
+                       ? ""
+                       : "; " + short_time(recent_ns) + " of it in the " + std::to_string(steps) + " analyzed steps");
   finding.try_text =
-      "keep what the guard names constant, or tell the compiler that it changes; numbers that change with every step "
-      "belong in tensors";
+      "keep what the guard names constant, or mark it as dynamic; put numbers that change in every step into tensors";
   finding.try_code = "torch._dynamo.mark_dynamic(x, 0)  # or torch.compile(model, dynamic=True)";
   finding.confidence = Confidence::kHigh;
   return {finding};
@@ -114,7 +113,7 @@ std::vector<Finding> find_cudagraph_skips(const Context& context) {
   const int64_t skips = noted_count(context, "compile_cudagraph_skips");
   if (skips == 0) return {};
   return {{.id = "cuda-graphs-skipped",
-           .title = "torch.compile was asked for CUDA graphs and left them out for " +
+           .title = "torch.compile was asked for CUDA graphs and skipped them for " +
                     counted(skips, "graph", "graphs") + ": each of their kernels is launched by the host",
            .events = skips,
            .try_text = "see why: inputs that are mutated, tensors on the CPU, or sizes that change",
@@ -129,10 +128,9 @@ std::vector<Finding> find_cudagraph_skips(const Context& context) {
 std::vector<Rule> compile_rules() {
   return {
       {"graph-breaks", "compile", 0, false,
-       "torch.compile could not trace a function in one piece: at each break compiled code returns to Python, and "
-       "nothing "
-       "is\n"
-       "fused across it. A break inside of a loop makes it give up the whole function, which then runs uncompiled.\n"
+       "torch.compile could not trace a function in one piece: at each break the compiled code returns to Python,\n"
+       "and nothing is fused across it. On a break inside a loop it gives up on the whole function, which then runs\n"
+       "uncompiled. "
        "Counted by Dynamo itself, over the whole run, in recordings of firelane.\n\n"
        "What to do: TORCH_LOGS=graph_breaks names each place; take print, .item() and data-dependent ifs out of "
        "compiled\n"
@@ -140,26 +138,24 @@ std::vector<Rule> compile_rules() {
        "When not: a break between two large parts costs next to nothing.",
        find_graph_breaks},
       {"recompilations", "compile", 0, false,
-       "torch.compile made guards on sizes, numbers or objects that then changed, and compiled the function again. "
-       "Each "
-       "time\n"
-       "takes seconds; after eight (torch._dynamo.config.recompile_limit) the function runs without being compiled.\n\n"
+       "torch.compile guarded on sizes, numbers or objects that later changed, and compiled the function again.\n"
+       "Each recompilation takes seconds; after eight (torch._dynamo.config.recompile_limit) the function runs\n"
+       "without being compiled.\n\n"
        "What to do: TORCH_LOGS=recompiles names each guard. Mark dimensions that change as dynamic, pad to a few "
-       "sizes, "
-       "put\n"
+       "sizes, put\n"
        "numbers that change into tensors.\n\n"
-       "When not: two or three sizes that each occur often, once each.",
+       "When not: two or three sizes that each occur often, and are each compiled once.",
        find_recompilations},
       {"compile-cold-start", "compile", 0, false,
-       "Compiling took a minute or more of the run. Each new run pays it again where Inductor's cache is not kept.\n\n"
+       "Compiling took a minute or more of the run. Each new run pays this again unless Inductor's cache is kept.\n\n"
        "What to do: compile one block of a model that repeats it (regional compilation), keep TORCHINDUCTOR_CACHE_DIR, "
        "or\n"
        "use torch.compiler.save_cache_artifacts().\n\n"
        "When not: the run takes days.",
        find_cold_start},
       {"cuda-graphs-skipped", "compile", 0, false,
-       "mode=\"reduce-overhead\" asks for CUDA graphs; Inductor leaves them out where they would be wrong or not pay: "
-       "inputs\n"
+       "mode=\"reduce-overhead\" asks for CUDA graphs; Inductor skips them where they would be incorrect or bring\n"
+       "nothing: inputs "
        "that are mutated, work on the CPU in between, sizes that change.\n\n"
        "What to do: TORCH_LOGS=cudagraphs says why for each graph.\n\n"
        "When not: launches are not what limits the program.",

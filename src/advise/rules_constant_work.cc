@@ -1,4 +1,4 @@
-// Constants that are computed again: operators that start from numbers alone, with the same numbers every time.
+// Constants that are recomputed: operators that start from numbers alone, with the same numbers every time.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -199,18 +199,16 @@ std::vector<Finding> find_constant_work(const Context& context) {
 std::vector<Rule> constant_work_rules() {
   return {
       {"constant-work", "waste", 0.04, true,
-       "A tensor is made of numbers (linspace, arange, ones, hann_window) and others are computed from it, with the "
-       "same\n"
-       "numbers in every step: a noise schedule, a mask, a bank of filters, frequencies of positions. The result is "
-       "the\n"
-       "same every time.\n\n"
-       "Found are operators in a row of which the first takes numbers alone and each other one tensor of the shape "
-       "that\n"
-       "the one before made, and numbers; with the same names, shapes and numbers equally often in every step. Random\n"
-       "ones do not count, nor does a tensor that nothing is computed from: it may be filled later. Needs shapes. The\n"
-       "gain is a replay without them. What the CPU makes for a copy to the device is `constant-copies`.\n\n"
+       "A tensor is created from numbers (linspace, arange, ones, hann_window) and others are computed from it,\n"
+       "with the same numbers in every step: a noise schedule, a mask, a filter bank, position frequencies. The\n"
+       "result is the same every time.\n\n"
+       "This finding covers chains of operators in which the first takes only numbers, and each of the others takes\n"
+       "numbers and one tensor with the shape of the previous result; with the same names, shapes and numbers\n"
+       "equally often in every step. Random operators do not count, nor does a tensor that nothing is computed\n"
+       "from: it may be filled later. Needs shapes. The gain is a replay without them. Tensors that the CPU builds\n"
+       "and copies to the device are `constant-copies`.\n\n"
        "What to do: compute it once and keep it: register_buffer in a module, functools.cache for a few sizes.\n\n"
-       "When not: it is large, and memory matters more than time.",
+       "When not: the tensor is large, and memory matters more than time.",
        find_constant_work},
   };
 }

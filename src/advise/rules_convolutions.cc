@@ -1,4 +1,4 @@
-// Convolutions and layouts: a bias that batch norm takes away, copies that only change the order, images in NCHW.
+// Convolutions and layouts: a bias that batch norm cancels, copies that only change the order, images in NCHW.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -20,7 +20,7 @@ namespace firelane::advise {
 
 namespace {
 
-// Of the graph's nodes that these convolutions made: autocast's casts inside of them have their own.
+// Among the graph's nodes that these convolutions made: autocast's casts inside of them have their own.
 std::unordered_set<int64_t> sequence_numbers_of(const Model& model, const std::unordered_set<Row>& convolutions) {
   const HostSlices& host = model.host_slices;
   std::unordered_set<int64_t> numbers;
@@ -89,14 +89,14 @@ std::vector<Finding> find_conv_bias(const Context& context) {
                   .part_of = kFusion};
   evidence.fill(finding);
   finding.title = counted(static_cast<int64_t>(convolutions.size()), "convolution adds", "convolutions add") +
-                  " a bias that the batch norm right after takes away, in this trace";
+                  " a bias that the following batch norm cancels, in this trace";
   return {finding};
 }
 
 // ---- Layouts ----
 
-// Of a device's bandwidth that batch norm reaches in channels_last (H200, torch 2.11), and how often its passes read or
-// write the images: statistics and result of the forward pass, two sums and the result of the backward pass.
+// Share of a device's bandwidth that batch norm reaches in channels_last (H200, torch 2.11), and how often its passes
+// read or write the images: statistics and result of the forward pass, two sums and the result of the backward pass.
 constexpr double kNormReached = 0.33;
 constexpr double kForwardPasses = 3;
 constexpr double kBackwardPasses = 5;
@@ -248,16 +248,13 @@ std::vector<Rule> convolutions_rules() {
        "When not: the batch norm may be removed or folded later, and the weights are loaded elsewhere by name.",
        find_conv_bias},
       {"layout-copies", "kernels", 0.05, true,
-       "Copies that change only the order of elements in memory: .contiguous(), .reshape() of a transposed tensor, "
-       "clone().\n"
-       "In every step and layer they usually come from a layout that does not suit the operators. cuDNN's own "
-       "(nchwToNhwc)\n"
-       "around convolutions count, too, and so do batch norms over NCHW, which take several times as long as in\n"
-       "channels_last. Where such images are in fp32 as well, the gain is that of channels_last with bf16 autocast.\n"
-       "\n"
-       "What to do: choose the layout once (channels_last for convolutions), and keep views instead of copies.\n"
-       "\n"
-       "When not: some are needed once, and a copy can pay for itself when many operators read the new order.",
+       "Copies that change only the order of elements in memory: .contiguous(), .reshape() of a transposed tensor,\n"
+       "clone(). When they occur in every step and layer, the layout usually does not suit the operators. cuDNN's\n"
+       "own conversions (nchwToNhwc) around convolutions count, too, and so do batch norms over NCHW, which take\n"
+       "several times as long as in channels_last. Where such images are also in fp32, the gain is that of\n"
+       "channels_last with bf16 autocast.\n\n"
+       "What to do: choose the layout once (channels_last for convolutions), and use views instead of copies.\n\n"
+       "When not: some are needed once, and a copy can pay off when many operators read the new layout.",
        find_layout_copies},
   };
 }

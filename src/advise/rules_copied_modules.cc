@@ -1,8 +1,7 @@
 // Whole models that are copied in every step, tensor by tensor: copy.deepcopy(model), {k: v.clone() for state_dict()}.
 //
-// A deep copy makes new memory for each storage and copies its bytes; a dict of clones calls clone for each tensor.
-// Either way a row of operators that do nothing but allocate, set and copy stands outside of forward, backward and
-// update.
+// A deep copy allocates each storage and copies its bytes; a dict of clones calls clone for each tensor. Either way, a
+// run of operators that only allocate, set and copy appears outside forward, backward and optimizer step.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -38,7 +37,7 @@ bool belongs(std::string_view name) {
          is_named(name, {"aten::set_", "aten::detach", "aten::alias", "aten::lift_fresh", "aten::requires_grad_"});
 }
 
-// Of averages of weights that are made tensor by tensor: rate * now + (1 - rate) * old.
+// For averages of weights that are computed tensor by tensor: rate * now + (1 - rate) * old.
 bool averages(std::string_view name) {
   return is_named(name, {"aten::mul", "aten::add", "aten::sub", "aten::rsub", "aten::lerp", "aten::mul_", "aten::add_",
                          "aten::sub_", "aten::lerp_"});
@@ -144,17 +143,17 @@ std::vector<Finding> find_copied_modules(const Context& context) {
     }
   }
   if (evidence.empty()) return {};
-  Finding finding{.id = "copied-modules",
-                  .try_text =
-                      "keep one copy and write over it in one call; or copy every so many steps, as long as an older "
-                      "one will do",
-                  .try_code = "torch._foreach_copy_(kept, list(model.parameters()))  # under torch.no_grad()",
-                  .confidence = Confidence::kMedium,
-                  .confirm_by = "leave the copies out of some steps",
-                  .cause = "whole-copies",
-                  .part_of = "overhead"};
+  Finding finding{
+      .id = "copied-modules",
+      .try_text =
+          "keep one copy and overwrite it in one call; or copy only every few steps, if an older copy is good enough",
+      .try_code = "torch._foreach_copy_(kept, list(model.parameters()))  # under torch.no_grad()",
+      .confidence = Confidence::kMedium,
+      .confirm_by = "leave the copies out of some steps",
+      .cause = "whole-copies",
+      .part_of = "overhead"};
   if (averaged) {
-    finding.try_text = "average the weights in place, all of them in one call; nothing has to be copied";
+    finding.try_text = "average all weights in place in one call; nothing has to be copied";
     finding.try_code = "torch._foreach_lerp_(target_weights, weights, rate)  # under torch.no_grad()";
   }
   evidence.fill(finding);
@@ -179,22 +178,16 @@ std::vector<Finding> find_copied_modules(const Context& context) {
 std::vector<Rule> copied_modules_rules() {
   return {
       {"copied-modules", "waste", 0.04, true,
-       "A model, or an optimizer's state, is copied whole in every step: copy.deepcopy(model.state_dict()), or a dict "
-       "of\n"
-       "clones. Each tensor gets new memory and a copy of its own, with Python in between, which takes far longer "
-       "than\n"
-       "moving the bytes.\n\n"
-       "Found are rows of at least eight copies with nothing but allocations and views between them, outside of "
-       "forward,\n"
-       "backward and update, in every step; with them, averages of these tensors one by one that are loaded into\n"
-       "another model (targets that follow slowly). Copies into tensors that are kept do not count. The gain is a "
-       "replay in "
-       "which\n"
-       "the bytes are still copied, by one call.\n\n"
-       "What to do: allocate the copies once and write over them with torch._foreach_copy_; copy now and then instead "
-       "of\n"
-       "in every step; an average of weights (EMA) is torch._foreach_lerp_.\n\n"
-       "When not: older copies have to be kept as well.",
+       "A model, or an optimizer's state, is copied whole in every step: copy.deepcopy(model.state_dict()), or a\n"
+       "dict of clones. Each tensor gets new memory and its own copy, with Python in between, which takes far\n"
+       "longer than moving the bytes.\n\n"
+       "This finding covers runs of at least eight copies with nothing but allocations and views between them,\n"
+       "outside forward, backward and optimizer step, in every step; and, together with them, averages of these\n"
+       "tensors one by one that are loaded into another model (slowly updated target networks). Copies into tensors\n"
+       "that are kept do not count. The gain is a replay in which the bytes are still copied, by one call.\n\n"
+       "What to do: allocate the copies once and overwrite them with torch._foreach_copy_; copy now and then\n"
+       "instead of in every step; an average of weights (EMA) is torch._foreach_lerp_.\n\n"
+       "When not: earlier copies have to be kept as well.",
        find_copied_modules},
   };
 }

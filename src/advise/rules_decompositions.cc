@@ -1,5 +1,6 @@
-// Matrices that are inverted or decomposed where something cheaper computes what is used of them.
+// Matrices that are inverted or decomposed although something cheaper computes the part that is used.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -44,7 +45,7 @@ Kept kept_of(const Context& context, const Decomposition& one) {
   return {};
 }
 
-// Of the triangular systems that give an inverse, as many columns stay as it is multiplied with. On a device, one after
+// Of the triangular solves of an inverse, as many columns remain as it is multiplied with. On a device, one after
 // the other waits for the blocks before it, however few columns there are.
 Kept kept_of_columns(const Context& context, const Decomposition& one) {
   const double part = std::min(1.0, one.columns / static_cast<double>(one.matrix[0]));
@@ -53,7 +54,7 @@ Kept kept_of_columns(const Context& context, const Decomposition& one) {
   return {.low = low + (1 - low) * part, .high = high + (1 - high) * part};
 }
 
-// Of an inverse by LU: the factors stay.
+// Share of an inverse by LU: the factorization remains.
 Row triangular_part(const Model& model, Row inverse) {
   const HostSlices& host = model.host_slices;
   for (Row row = inverse + 1; row < host.size() && host.lane[row] == host.lane[inverse]; ++row) {
@@ -66,7 +67,7 @@ Row triangular_part(const Model& model, Row inverse) {
 
 void add_part(const Context& context, Row op, const Kept& kept, Evidence& evidence) {
   if (!context.has_device_work) return evidence.add_call(op, kept.low, kept.high);
-  for (const Row work : launched_during(context.model, {op})) evidence.add_device(work, kept.low, kept.high);
+  for (const Row work : context.trace.get<launched_work>().during(op)) evidence.add_device(work, kept.low, kept.high);
   evidence.add_host(op, kept.low, kept.high);
 }
 
@@ -98,30 +99,33 @@ struct DecompositionAdvice {
 
 DecompositionAdvice advice_of(const Context& context, const Decomposition& one) {
   const bool is_singular = one.kind == DecompositionKind::kSingular;
-  const std::string columns = counted(static_cast<int64_t>(one.columns), "column", "columns");
+  const std::string columns = counted(std::max<int64_t>(1, std::llround(one.columns)), "column", "columns");
   switch (one.use) {
     case DecompositionUse::kProduct:
       if (one.kind == DecompositionKind::kInverse) {
         return {"the inverse is multiplied with " + columns + ", and nothing else reads it",
-                "solve the system of equations instead: it needs the factors alone, and is more accurate",
+                "solve the linear system instead: that only needs the factors, and is more accurate",
                 "y = torch.linalg.solve(a, b)  # instead of torch.linalg.inv(a) @ b; cholesky_solve if a = L @ L.T"};
       }
       return {"the pseudoinverse is multiplied with " + columns + ", and nothing else reads it",
-              "solve the least squares problem instead: a pseudoinverse takes all singular values and vectors",
-              "y = torch.linalg.lstsq(a, b).solution  # or torch.linalg.solve(a.mT @ a, a.mT @ b)"};
+              "solve the least squares problem instead: a pseudoinverse computes all singular values and vectors",
+              "y = torch.linalg.lstsq(a, b).solution  # a of full rank; or torch.linalg.solve(a.mT @ a, a.mT @ b)"};
     case DecompositionUse::kLargest:
       return {std::string(is_singular ? "of all singular values" : "of all eigenvalues") + " only the largest are read",
-              "the power method finds the largest by products with a vector, which the next step goes on with",
+              "the power method approximates the largest by products with a vector, which the next step can start from",
               is_singular
                   ? "v = normalize(w.T @ u); u = normalize(w @ v); sigma = u @ w @ v  # nn.utils.parametrizations"
                     ".spectral_norm does it"
-                  : "value, vector = torch.lobpcg(a, k=1)  # or some products with a vector"};
+                  : "value, vector = torch.lobpcg(a, k=1)  # a symmetric; or some products with a vector"};
     case DecompositionUse::kFew:
       return {std::string(is_singular ? "of all singular vectors" : "of all eigenvectors") + " only a few are read",
-              "compute the few alone, by products with a narrow matrix",
-              is_singular ? "u, s, v = torch.svd_lowrank(a, q=k)" : "values, vectors = torch.lobpcg(a, k=k)"};
+              "compute only those, by products with a narrow matrix: an approximation, good where the values fall off "
+              "quickly",
+              is_singular
+                  ? "u, s, v = torch.svd_lowrank(a, q=k)  # q a little larger than what is read, niter=2 or more"
+                  : "values, vectors = torch.lobpcg(a, k=k)  # a symmetric, k at most a third of its size"};
     case DecompositionUse::kNoVectors:
-      return {"nobody reads the vectors", "compute the values alone",
+      return {"the vectors are never read", "compute only the values",
               is_singular ? "s = torch.linalg.svdvals(a)" : "values = torch.linalg.eigvalsh(a)"};
     case DecompositionUse::kUnknown: break;
   }
@@ -132,7 +136,7 @@ DecompositionAdvice advice_of(const Context& context, const Decomposition& one) 
                              .code = ""};
   switch (one.kind) {
     case DecompositionKind::kInverse:
-      advice.try_text = "solve systems of equations with its factors instead, which can be kept; do it less often";
+      advice.try_text = "solve linear systems with its factors instead, which can be kept; do it less often";
       advice.code = "factors = torch.linalg.lu_factor(a); y = torch.linalg.lu_solve(*factors, b)";
       break;
     case DecompositionKind::kPseudoInverse:
@@ -146,8 +150,8 @@ DecompositionAdvice advice_of(const Context& context, const Decomposition& one) 
     case DecompositionKind::kSingular:
     case DecompositionKind::kSymmetric:
       advice.try_text =
-          "a Cholesky or QR factorization, or a few rounds of products (the power method, Newton-Schulz) where they "
-          "do; do it less often, on smaller matrices, or for many in one call";
+          "a Cholesky or QR factorization, or a few iterations of products (the power method, Newton-Schulz) where "
+          "they suffice; do it less often, on smaller matrices, or for many in one call";
       advice.code = "factor = torch.linalg.cholesky(a.mT @ a)  # instead of singular vectors of a";
       break;
   }
@@ -219,20 +223,21 @@ std::vector<Finding> find_matrix_decomposition(const Context& context) {
 std::vector<Rule> decompositions_rules() {
   return {
       {"matrix-decomposition", "waste", 0.05, true,
-       "Inverses and decompositions (SVD, eigenvalues) go through a matrix many times, step by step, and a GPU mostly\n"
-       "waits meanwhile. Often only a part of what they compute is used: an inverse for one product, all singular\n"
-       "values for the largest.\n\n"
-       "Found are calls of torch.linalg.inv, pinv, svd, eigh and their like, and norms that are made of singular\n"
-       "values. Where the recording follows tensors (firelane record does), what reads their results decides: an\n"
-       "inverse or pseudoinverse that is multiplied and nothing else, singular values or eigenvalues of which the\n"
-       "largest is taken, few of the vectors, vectors that nobody reads. The gain is a replay with what is left then:\n"
-       "the factors of an inverse and a system of equations for the columns that it is multiplied with, or products\n"
-       "of the matrix with a vector. Others are named without a gain from a quarter of a step on.\n\n"
+       "Inverses and decompositions (SVD, eigenvalues) process a matrix many times, step by step, while a GPU\n"
+       "mostly waits. Often only a part of the result is used: an inverse for one product, or only the largest of\n"
+       "all singular values.\n\n"
+       "This finding covers calls of torch.linalg.inv, pinv, svd, eigh and similar functions, and norms based on\n"
+       "singular values. Where the recording follows tensors (firelane record does), it depends on how their\n"
+       "results are used: an inverse or pseudoinverse that is only multiplied, singular values or eigenvalues of\n"
+       "which only the largest is read, only a few of the vectors, vectors that are never read. The gain is a\n"
+       "replay with what is then still needed: factoring the matrix and solving for the columns that the inverse is\n"
+       "multiplied with, or products of the matrix with a vector. Other cases are reported without a gain if they\n"
+       "take a quarter of a step or more.\n\n"
        "What to do: torch.linalg.solve or lstsq instead of a product with an inverse, the power method or\n"
-       "torch.svd_lowrank for the largest, svdvals and eigvalsh without vectors, cholesky of what is symmetric and\n"
-       "positive.\n\n"
+       "torch.svd_lowrank for the largest, svdvals and eigvalsh if no vectors are needed, cholesky for symmetric\n"
+       "positive definite matrices.\n\n"
        "When not: the inverse is kept and multiplied with many times, or small singular values matter: the power\n"
-       "method needs many rounds where the largest two are nearly equal.",
+       "method needs many iterations where the largest two are nearly equal.",
        find_matrix_decomposition},
   };
 }

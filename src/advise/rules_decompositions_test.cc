@@ -151,27 +151,41 @@ TEST(MatrixDecomposition, the_spectral_norm_needs_the_largest_alone_and_the_smal
   EXPECT_EQ(smallest->gain.high_ns, 0);
 }
 
-Judged with_vectors(bool reads_vectors) {
+enum class Vectors { kUnread, kRead, kInBackward };
+Judged with_vectors(Vectors use) {
   Matrices program;
   for (int step = 0; step < 4; ++step) {
     program.op("aten::gelu", 300, {.inputs = {kMatrix}});
     const uint64_t values =
         program.op("aten::linalg_eigh", 900, {.inputs = {kMatrix}, .made_bytes = 256, .more_bytes = kMatrixBytes});
     program.op("aten::log", 20, {.inputs = {{values, "[64]"}}, .made_bytes = 256});
-    if (reads_vectors) program.op("aten::matmul", 60, {.inputs = {{values + 0x100'000}, kMatrix}});
+    const std::vector<Matrices::Input> vectors = {{values + 0x100'000}, kMatrix};
+    if (use == Vectors::kRead) program.op("aten::matmul", 60, {.inputs = vectors});
+    if (use == Vectors::kInBackward) {
+      program.begin("LinalgEighBackward0", 70, {});
+      program.begin("aten::matmul", 60, {.inputs = vectors}, 5);
+      program.end(70, {});
+    }
     program.end_step();
   }
   return program.judged();
 }
 
 TEST(MatrixDecomposition, vectors_that_nobody_reads_are_told_and_others_are_not) {
-  const Judged unread = with_vectors(false);
+  const Judged unread = with_vectors(Vectors::kUnread);
   ASSERT_FALSE(unread.findings.empty());
   EXPECT_EQ(unread.findings[0].id, "matrix-decomposition");
   EXPECT_NE(unread.findings[0].try_code.find("eigvalsh"), std::string::npos);
-  const Finding* read = find(with_vectors(true), "matrix-decomposition");
+  const Finding* read = find(with_vectors(Vectors::kRead), "matrix-decomposition");
   ASSERT_NE(read, nullptr);
   EXPECT_EQ(read->gain.high_ns, 0);
+}
+
+// eigvalsh computes them as well where gradients are asked for.
+TEST(MatrixDecomposition, vectors_that_gradients_are_made_of_were_said_to_be_read_by_nobody) {
+  const Finding* needed = find(with_vectors(Vectors::kInBackward), "matrix-decomposition");
+  ASSERT_NE(needed, nullptr);
+  EXPECT_EQ(needed->gain.high_ns, 0);
 }
 
 TEST(MatrixDecomposition, one_that_takes_little_of_a_step_is_not_named) {

@@ -1,8 +1,8 @@
-// Arithmetic on a CPU that takes many times as long as it should: numbers too small to be normal ones.
+// Arithmetic on a CPU that takes many times as long as it should: denormal numbers.
 //
-// A CPU handles a sum or product with a denormal number (below 1.2e-38 in fp32) in microcode, some 150 cycles for each
-// vector. No trace has the numbers themselves; what it shows is that adding takes far longer for each number than
-// copying does in the same program.
+// A CPU handles a sum or product with a denormal number (below 1.2e-38 in fp32) in microcode, at about 150 cycles per
+// vector. No trace has the values themselves; it only shows that adding takes far longer per element than copying in
+// the same program.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -29,7 +29,9 @@ constexpr double kSlowNs = 3.5;             // for each number, on one core
 constexpr double kUsualNs = 1;              // copying one, where the program shows no copy
 constexpr double kTimesSlower = 6;          // than copying
 constexpr size_t kLeastCalls = 3;
-constexpr double kGrain = 32'768;  // numbers that torch gives one thread
+constexpr double kGrain = 32'768;       // numbers that torch gives one thread
+constexpr double kInCache = 1'000'000;  // numbers of a tensor; with more, cores that compute together wait for memory
+constexpr double kMemoryNs = 1;         // so long for each number, however many they are
 
 // One number of the result takes one sum, product or both.
 bool is_plain_arithmetic(std::string_view name) {
@@ -54,16 +56,18 @@ class DenormalFinder {
  public:
   explicit DenormalFinder(const Context& context) : context_(context), model_(context.model), tensors_(model_) {
     see_all();
+    if (!moved_ns_.empty()) usual_ns_ = lower_quartile(std::move(moved_ns_));
     for (auto& [what, calls] : by_shapes_) {
-      if (calls.ns.size() >= kLeastCalls && lower_quartile(calls.ns) >= std::max(kSlowNs, kTimesSlower * usual_ns()))
-        slow_.insert(slow_.end(), calls.ops.begin(), calls.ops.end());
+      if (calls.ns.size() < kLeastCalls) continue;
+      const double least_ns = std::max({kSlowNs, kTimesSlower * usual_ns_, memory_ns(calls.ops.front())});
+      if (lower_quartile(calls.ns) >= least_ns) slow_.insert(slow_.end(), calls.ops.begin(), calls.ops.end());
     }
   }
 
   const std::vector<Row>& slow() const { return slow_; }
-  // Of moving a number.
-  double usual_ns() const { return moved_ns_.empty() ? kUsualNs : lower_quartile(moved_ns_); }
-  // Of an arithmetic operator, for each number of its result.
+  // Time to copy one number.
+  double usual_ns() const { return usual_ns_; }
+  // Time of an arithmetic operator per number of its result.
   double number_ns(Row op) {
     double elements = 0;
     for (const analyze::OpTensor& each : tensors_.of(op)) {
@@ -74,9 +78,7 @@ class DenormalFinder {
       elements = here;
     }
     if (elements < kLeastElements) return -1;
-    const auto threads = static_cast<double>(std::max<int64_t>(1, model_.info.environment.torch_threads));
-    const double shared_by = std::min(threads, std::ceil(elements / kGrain));
-    return static_cast<double>(context_.took_ns(op)) * shared_by / elements;
+    return static_cast<double>(context_.took_ns(op)) * cores_for(elements) / elements;
   }
 
  private:
@@ -84,6 +86,18 @@ class DenormalFinder {
     std::vector<Row> ops;
     std::vector<double> ns;  // for each number
   };
+
+  double cores_for(double elements) const {
+    const auto threads = static_cast<double>(std::max<int64_t>(1, model_.info.environment.torch_threads));
+    return std::min(threads, std::ceil(elements / kGrain));
+  }
+  // What many cores wait for the memory that they share, for each number of tensors that no cache holds: two are read
+  // and one is written, new pages among them.
+  double memory_ns(Row op) {
+    const std::vector<analyze::OpTensor>& inputs = tensors_.of(op);
+    const auto elements = inputs.empty() ? 0 : static_cast<double>(inputs[0].elements);
+    return elements < kInCache ? 0 : cores_for(elements) * kMemoryNs;
+  }
 
   static bool is_plain(const analyze::OpTensor& each) {
     const bool is_wide = each.precision == analyze::Precision::kFp32 || each.precision == analyze::Precision::kFp64;
@@ -114,6 +128,7 @@ class DenormalFinder {
   analyze::InputTensors tensors_;
   std::map<std::pair<StringId, std::string_view>, Calls> by_shapes_;
   std::vector<double> moved_ns_;
+  double usual_ns_ = kUsualNs;
   std::vector<Row> slow_;
 };
 
@@ -153,7 +168,7 @@ std::vector<Finding> find_denormals(const Context& context) {
   Finding finding{.id = "denormals",
                   .try_text =
                       "they look like sums and products with denormal numbers (below 1.2e-38 in fp32): let the "
-                      "CPU take them for zero, or set to zero what is below a threshold",
+                      "CPU flush them to zero, or zero out what is below a threshold",
                   .try_code = "torch.set_flush_denormal(True)  # before the loop, in each thread that computes",
                   .confidence = Confidence::kMedium,
                   .confirm_by = "time some steps with it, or count: (x.abs() < 1.2e-38).logical_and(x != 0).sum()",
@@ -161,7 +176,7 @@ std::vector<Finding> find_denormals(const Context& context) {
   evidence.fill(finding);
   finding.events = static_cast<int64_t>(finder.slow().size());
   finding.title = std::string(name_of_op(model, longest)) + " of " + shapes_text_of_op(model, longest) + " takes " +
-                  took + " ns of a core for each number, " +
+                  took + " ns of a core per element, " +
                   std::to_string(std::llround(finder.number_ns(longest) / std::max(0.01, finder.usual_ns()))) +
                   " times what copying one takes: " + short_percent(finding.share_of_step) + " of a step";
   add_longest(finding, model, finder.slow());
@@ -173,20 +188,17 @@ std::vector<Finding> find_denormals(const Context& context) {
 std::vector<Rule> denormals_rules() {
   return {
       {"denormals", "host", 0.1, true,
-       "Numbers closer to zero than 1.2e-38 (fp32; 2.2e-308 in fp64) are stored as denormal ones. CPUs compute with "
-       "them\n"
-       "in microcode, about 150 cycles for each vector instead of one: activations and traces that fade, silent "
-       "audio,\n"
-       "filters with feedback, averages that decay. GPUs have no such case.\n\n"
-       "No trace has the numbers themselves. Found are additions and multiplications of tensors with 16384 numbers "
-       "and\n"
-       "more that take at least 3.5 ns of a core for each, and six times what copying a number takes in the same\n"
-       "program, in three of four calls. With them, products and convolutions below 3 GFLOP/s count. Needs shapes.\n"
-       "The gain is a replay in which arithmetic takes about what copying does.\n\n"
-       "What to do: torch.set_flush_denormal(True), where CPU and build have it; it holds for the thread that calls "
-       "it.\n"
-       "Or a threshold: x[x.abs() < 1e-30] = 0; noise of 1e-20 keeps filters away from them.\n\n"
-       "When not: the machine was busy, or memory was swapped: then everything is slow, and copies are as well.",
+       "Numbers closer to zero than 1.2e-38 (fp32; 2.2e-308 in fp64) are stored as denormals. CPUs compute with\n"
+       "them in microcode, about 150 cycles per vector instead of one. Typical sources: decaying activations and\n"
+       "traces, silent audio, filters with feedback, decaying averages. GPUs are not affected.\n\n"
+       "A trace does not contain the values themselves. This finding covers additions and multiplications of\n"
+       "tensors with 16384 elements and more that take at least 3.5 ns of a core per element, and six times what\n"
+       "copying an element takes in the same program, in three of four calls. Together with them, matmuls and\n"
+       "convolutions below 3 GFLOP/s count. Needs shapes. The gain is a replay in which arithmetic takes about as\n"
+       "long as copying.\n\n"
+       "What to do: torch.set_flush_denormal(True), where CPU and build support it; it applies to the thread that\n"
+       "calls it. Or a threshold: x[x.abs() < 1e-30] = 0; noise of 1e-20 keeps filters away from them.\n\n"
+       "When not: the machine was busy, or memory was swapped: then everything is slow, including copies.",
        find_denormals},
   };
 }

@@ -127,10 +127,11 @@ std::vector<Finding> find_dense_gradients(const Context& context) {
   const Table& table = largest->second;
   Finding finding{
       .id = "dense-gradients",
-      .try_text = "sparse gradients hold the rows that were looked up, and the optimizer updates only these",
+      .try_text =
+          "use sparse gradients: they hold only the rows that were looked up, and the optimizer updates only these",
       .try_code = "nn.Embedding(rows, size, sparse=True)  # with SGD, Adagrad or SparseAdam for it",
       .confidence = Confidence::kMedium,
-      .confirm_by = "compare the loss: momentum and weight decay of rows that were not looked up stand still"};
+      .confirm_by = "compare the loss: momentum and weight decay no longer apply to rows that were not looked up"};
   evidence.fill(finding);
   finding.events = passes.gradients;
   finding.title = "the gradient of a table of " + std::to_string(table.dims[0]) + " rows (" + short_bytes(table.bytes) +
@@ -145,15 +146,14 @@ std::vector<Finding> find_dense_gradients(const Context& context) {
 std::vector<Rule> dense_gradients_rules() {
   return {
       {"dense-gradients", "waste", 0.03, true,
-       "The gradient of an embedding table has a value for every row, also for those that no sample of the batch "
-       "looked\n"
-       "up: it is filled with zeros first, and optimizer, clipping and scaling go through all rows.\n\n"
-       "Found are tables of 1 MiB and more with at least eight rows for each index of a lookup, by the operators that\n"
-       "compute their gradient (embedding_dense_backward) and all that take tensors of their shape outside of the\n"
-       "backward pass. Needs shapes. The gain is a replay with as much of these as there are rows looked up.\n\n"
+       "The gradient of an embedding table has a value for every row, even for rows that no sample of the batch\n"
+       "looked up: it is filled with zeros first, and optimizer, clipping and scaling process all rows.\n\n"
+       "This finding covers tables of 1 MiB and more with at least eight rows per index looked up: the operators\n"
+       "that compute their gradient (embedding_dense_backward) and all that take tensors of their shape outside the\n"
+       "backward pass. Needs shapes. The gain is a replay with their cost scaled to the rows looked up.\n\n"
        "What to do: sparse=True for nn.Embedding or nn.EmbeddingBag, with SGD, Adagrad or SparseAdam for the table.\n\n"
-       "When not: the optimizer's momentum or weight decay has to reach rows that are not looked up, or gradients are\n"
-       "reduced between ranks as dense ones.",
+       "When not: the optimizer's momentum or weight decay has to reach rows that are not looked up, or gradients\n"
+       "are all-reduced between ranks as dense tensors.",
        find_dense_gradients},
   };
 }

@@ -1,4 +1,4 @@
-// How the device is used: many small collectives, kernels that leave most of it idle, pinned memory that is asked for
+// How the device is used: many small collectives, kernels that leave most of it idle, pinned memory that is allocated
 // in the loop.
 #include <algorithm>
 #include <string>
@@ -39,7 +39,7 @@ std::vector<Finding> find_small_collectives(const Context& context) {
   finding.events = static_cast<int64_t>(rows.size());
   finding.title = std::to_string(calls) + " collectives in each step take " +
                   short_time(analyze::median(std::move(lengths))) +
-                  " each (median): what they send is too little for a call";
+                  " each (median): each sends too little to justify a call";
   for (size_t i = 0; i < std::min(rows.size(), kEvidenceSlices); ++i) finding.slices.push_back({rows[i], true});
   finding.try_text = "send more at once: larger buckets, or one tensor for all";
   finding.try_code = "DistributedDataParallel(model, bucket_cap_mb=100)  # or dist.all_reduce(torch.cat(parts))";
@@ -81,7 +81,7 @@ std::vector<Finding> find_underfilled(const Context& context) {
   finding.title = "kernels with too few blocks for half of the device's " + std::to_string(multiprocessors) +
                   " multiprocessors take " + short_percent(finding.share_of_step) + " of a step";
   finding.try_text =
-      "give them more to do at once: a larger batch, several of them in one call, or side by side in streams";
+      "give them more to do at once: a larger batch, several of them in one call, or on parallel streams";
   finding.try_code = "y = torch.bmm(x, w)  # or torch.stack(...) before the operator, instead of one call each";
   finding.confidence = Confidence::kMedium;
   finding.confirm_by = "run one of them alone with twice the input: it takes as long";
@@ -108,9 +108,10 @@ std::vector<Finding> find_pinning(const Context& context) {
                   .confidence = Confidence::kMedium,
                   .confirm_by = "record more steps: calls that end after some steps are warm-up"};
   evidence.fill(finding);
-  finding.title = "pinned memory is asked from the driver in the loop: " + counted(evidence.count(), "call", "calls") +
-                  " in " + counted(context.step_count, "step", "steps") + ", " + short_time(finding.cost_ns) +
-                  " of each (" + short_percent(finding.share_of_step) + ")";
+  finding.title =
+      "pinned memory is allocated by the driver in the loop: " + counted(evidence.count(), "call", "calls") + " in " +
+      counted(context.step_count, "step", "steps") + ", " + short_time(finding.cost_ns) + " of each (" +
+      short_percent(finding.share_of_step) + ")";
   finding.part_of = "overhead";
   return {finding};
 }
@@ -120,35 +121,29 @@ std::vector<Finding> find_pinning(const Context& context) {
 std::vector<Rule> device_rules() {
   return {
       {"small-collectives", "training", 0.03, true,
-       "Each collective costs some tens of microseconds before it sends a byte: its launch, and all ranks agreeing. "
-       "Many "
-       "small\n"
-       "ones pay that again and again, where one large one would use the links.\n\n"
+       "Each collective costs tens of microseconds before it sends a byte: its launch, and the handshake of all\n"
+       "ranks. Many small ones pay that again and again, where one large one would use the links fully.\n\n"
        "What to do: DDP's bucket_cap_mb, FSDP units that hold several layers, one all_reduce of concatenated "
        "metrics.\n\n"
        "When not: they overlap with compute and cost nothing.\n\n"
-       "Found are 16 collectives a step or more with a median of at most 0.1 ms; the gain is 20 us for each but one, "
-       "as far "
-       "as\n"
+       "This finding covers 16 collectives per step or more with a median of at most 0.1 ms; the gain is 20 us for\n"
+       "each but one, as far as "
        "they are exposed.",
        find_small_collectives},
       {"device-underfilled", "kernels", 0.25, false,
-       "Long kernels with so few thread blocks that more than half of the device's multiprocessors have none. They "
-       "take "
-       "about\n"
-       "as long as if they did twice as much.\n\n"
-       "What to do: a larger batch, batched operators, work that is independent in streams beside it.\n\n"
+       "Long kernels with so few thread blocks that more than half of the device's multiprocessors get none. They\n"
+       "would take about as long if they did twice as much.\n\n"
+       "What to do: a larger batch, batched operators, independent work on other streams.\n\n"
        "When not: the work cannot be split further; small models on large devices.\n\n"
-       "Counted are kernels of 20 us and more whose grid has at most half as many blocks as there are multiprocessors.",
+       "It counts kernels of 20 us and more whose grid has at most half as many blocks as there are\n"
+       "multiprocessors.",
        find_underfilled},
       {"pinned-allocation", "memory", 0.01, true,
-       "cudaHostAlloc, and its like, asks the operating system for pages and locks them: up to milliseconds a call. "
-       "torch "
-       "keeps\n"
-       "pinned blocks for later, but only of the same size, and only once the copies from them are done.\n\n"
-       "What to do: buffers of a fixed size, made once; pin_memory=True in the DataLoader, which does so in a thread "
-       "of its "
-       "own.\n\n"
+       "cudaHostAlloc and similar calls request pages from the operating system and lock them, which takes up to\n"
+       "milliseconds per call. torch caches pinned blocks, but only for requests of the same size, and only once\n"
+       "the copies from them are done.\n\n"
+       "What to do: buffers of a fixed size, created once; pin_memory=True in the DataLoader, which pins in its own\n"
+       "thread.\n\n"
        "When not: it is normal in the first steps.",
        find_pinning},
   };

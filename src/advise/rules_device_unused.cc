@@ -125,7 +125,7 @@ std::vector<Finding> find_device_unused(const Context& context) {
   finding.events = static_cast<int64_t>(ops.size());
   const std::string& name = model.info.devices[0].name;
   finding.title = "the machine has a GPU (" + (name.empty() ? "of unknown name" : name) +
-                  ") that torch can use, and nothing runs on it: operators on the CPU take " +
+                  ") that torch can use, but nothing runs on it: operators on the CPU take " +
                   short_percent(finding.share_of_step) + " of a step";
   add_longest(finding, model, ops);
   return {finding};
@@ -136,19 +136,16 @@ std::vector<Finding> find_device_unused(const Context& context) {
 std::vector<Rule> device_unused_rules() {
   return {
       {"device-unused", "host", 0.1, true,
-       "The machine has a GPU, this torch is built for it, and all tensors of the program are on the CPU: most often "
-       "the\n"
-       "line that moves the model or the data is missing, or torch.cuda.is_available() was false when it was asked.\n\n"
-       "Found where a recording of firelane with CUDA (record_options: cuda, on by default) names a GPU, has no work "
-       "of\n"
-       "it, and follows tensors, all of which are on the CPU. A small program is as fast there: operators have to "
-       "take\n"
-       "two fifths of a step of at least 1 ms, and what they would cost on a GPU (8 to 16 us for each that launches\n"
-       "something, or their FLOPs at a tenth of its peak) at most three fifths of what they take now. The gain is a\n"
-       "replay with that.\n\n"
+       "The machine has a GPU and this torch supports it, but all tensors of the program are on the CPU. Most often\n"
+       "the line that moves the model or the data is missing, or torch.cuda.is_available() returned False.\n\n"
+       "Detected where a recording of firelane with CUDA (record_options: cuda, on by default) names a GPU but\n"
+       "contains no GPU work, and follows tensors, all of which are on the CPU. A small program is just as fast on\n"
+       "the CPU, so operators have to take two fifths of a step of at least 1 ms, and their estimated cost on a GPU\n"
+       "(8 to 16 us for each that launches something, or their FLOPs at a tenth of its peak) has to be at most\n"
+       "three fifths of what they take now. The gain is a replay with that cost.\n\n"
        "What to do: model.to('cuda') before the optimizer is made, batch.to('cuda', non_blocking=True) from pinned\n"
        "memory in the loop.\n\n"
-       "When not: the GPU is somebody else's, or has no memory left.",
+       "When not: the GPU is reserved for someone else, or has no memory left.",
        find_device_unused},
   };
 }

@@ -1,4 +1,4 @@
-// Results of which nobody reads most.
+// Results of which only a small part is read.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -26,6 +26,8 @@ using analyze::TensorNode;
 using analyze::TensorUse;
 
 constexpr double kLittleUsed = 0.25;
+// The caching allocator rounds up to 512 bytes: of less than this, what is not read may not be there.
+constexpr int64_t kLeastBytes = 16 << 10;
 
 // Operators each of whose numbers is computed by itself: what is not read need not be.
 bool computes_each(const Model& model, const TensorGraph& graph, uint32_t node) {
@@ -35,7 +37,7 @@ bool computes_each(const Model& model, const TensorGraph& graph, uint32_t node) 
   return contains(name, "conv") && !contains(name, "backward");
 }
 
-// Of one number another one, at the same place.
+// Elementwise: each number becomes another one, at the same place.
 bool maps_each(const Model& model, const TensorGraph& graph, uint32_t node) {
   if (scaled_from(model, graph, node) != kNoValue) return true;
   constexpr std::array<std::string_view, 8> kMaps = {"aten::gelu",    "aten::relu", "aten::clamp_min", "aten::silu",
@@ -57,7 +59,7 @@ class Used {
     const analyze::TensorValue& it = graph_.values[value];
     const std::vector<uint32_t> readers = forward_readers(graph_, value);
     constexpr int kMostLinks = 6;
-    if (!it.is_freed || it.bytes <= 0 || readers.empty() || depth > kMostLinks) return 1;
+    if (!it.is_freed || it.bytes < kLeastBytes || readers.empty() || depth > kMostLinks) return 1;
     double read = 0;
     for (const uint32_t reader : readers) {
       double most = 0;
@@ -152,7 +154,7 @@ std::vector<Finding> find_discarded(const Context& context) {
   }
   if (largest == kNoMaker) return {};
   Finding finding{.id = "discarded-results",
-                  .try_text = "take the part that is needed before the product, not after it",
+                  .try_text = "take the part that is needed before the matmul, not after it",
                   .try_code = "scores = head(hidden[:, -1])  # instead of head(hidden)[:, -1]; head(hidden[mask])",
                   .confidence = Confidence::kMedium,
                   .confirm_by = "compare results and step times",
@@ -171,20 +173,15 @@ std::vector<Finding> find_discarded(const Context& context) {
 std::vector<Rule> discarded_rules() {
   return {
       {"discarded-results", "waste", 0.05, true,
-       "A product makes a large result, of which only a small part is read before it is given back: the scores of a\n"
-       "whole vocabulary at every place of a prompt, where the next word needs those of the last place alone, or at "
-       "all\n"
-       "places of a text where some are masked.\n\n"
-       "Found are linear layers, products and convolutions of the forward pass whose result is read, all readers "
-       "taken\n"
-       "together and followed through operators that change each number by itself, for at most a quarter, and freed "
-       "within\n"
-       "the recording; a result that nobody reads at all does not count. Needs a recording that follows tensors and "
-       "memory\n"
-       "(firelane record does), without compiled parts or CUDA graphs. The gain is a replay in which the product, and "
-       "its\n"
-       "backward pass, keep the part that is read.\n\n"
-       "What to do: slice or index the input of the product instead of its result.\n\n"
+       "A matmul makes a large result, of which only a small part is read before it is freed: the logits at every\n"
+       "position of a prompt, where the next token needs only those of the last position, or at all positions of a\n"
+       "text of which only some are masked.\n\n"
+       "This finding covers linear layers, matmuls and convolutions of the forward pass of whose result at most a\n"
+       "quarter is read, by all readers together, also through elementwise operators, and which is freed within the\n"
+       "recording. A result that is not read at all does not count. Needs a recording that follows tensors and\n"
+       "memory (firelane record does), without compiled parts or CUDA graphs. The gain is a replay in which the\n"
+       "matmul, and its backward pass, compute only the part that is read.\n\n"
+       "What to do: slice or index the input of the matmul instead of its result.\n\n"
        "When not: something that no operator shows (NumPy on the same memory) reads the rest.",
        find_discarded},
   };

@@ -79,5 +79,18 @@ TEST(DiscardedResults, scores_that_are_changed_in_place_part_by_part_are_all_rea
   EXPECT_EQ(discarded(scored(Uses::kRowByRow)), nullptr);
 }
 
+// [2, 10] are 80 bytes, of the 512 that the caching allocator gives.
+TEST(DiscardedResults, the_rest_of_what_an_allocator_rounds_up_was_taken_for_unread) {
+  TensorProgram program;
+  const WrittenTensor hidden = program.weight({2, 32});
+  const WrittenTensor weights = program.weight({32, 10});
+  for (int step = 0; step < kScoredSteps; ++step) {
+    WrittenTensor scores = program.op("aten::mm", 400, {hidden, weights}, {2, 64});  // asks for 512 bytes
+    program.op("aten::argmax", 20, {scores.seen_as({2, 10})}, {2});
+    program.finish_step();
+  }
+  EXPECT_EQ(discarded(program.judged()), nullptr);
+}
+
 }  // namespace
 }  // namespace firelane::advise

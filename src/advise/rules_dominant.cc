@@ -1,4 +1,5 @@
-// What stands out without a rule of its own: one operator or kernel, or one size of tensors, that takes most of a step.
+// What stands out without a rule of its own: one operator or kernel, or operators on one size of tensors, that take
+// most of a step.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -27,7 +28,7 @@ using analyze::KernelClass;
 // One of an operator's calls in a step has at least this part of its time.
 constexpr double kMostOfIt = 0.6;
 
-// Of a step: what is seldom meant to take so much (sorting, indexing, joining tensors) is named from here on, others
+// Share of a step: what should seldom take so much (sorting, indexing, joining tensors) is named from here on, others
 // from kLargeShare on.
 constexpr double kSeldomShare = 0.25;
 constexpr double kLargeShare = 0.4;
@@ -167,7 +168,7 @@ std::vector<Finding> find_blown_up(const Context& context, int64_t window_ns) {
   finding.try_text =
       "a product instead of a broadcast that is summed afterwards: distances are |a|^2 - 2 a b + |b|^2, and "
       "torch.cdist "
-      "does it; or go through it in parts";
+      "does it; or process it in parts";
   finding.try_code = "d = torch.cdist(a, b)  # instead of (a[:, None] - b[None]).square().sum(-1)";
   add_longest(finding, model, largest->second.rows);
   finding.confirm_by = "time it alone with these sizes";
@@ -335,22 +336,17 @@ std::vector<Finding> find_dominant(const Context& context) {
 std::vector<Rule> dominant_rules() {
   return {
       {"dominant-operator", "kernels", 0.25, false,
-       "One operator (without a GPU), or one kernel, takes 40% of a step or more (25% where it sorts, indexes or "
-       "joins\n"
-       "tensors), or all operators on a tensor that a broadcast made many times larger than its inputs do, and no "
-       "other\n"
-       "rule had something to say about it. That is where to look first, whatever the reason: an input that grows, a "
-       "layout that makes it copy, too "
-       "small\n"
-       "a batch, an algorithm that does more than necessary.\n\n"
-       "How it is found: time in the operator itself, by name, on the thread that trains; of calls at several places "
-       "in "
-       "a\n"
-       "step the one that takes most is named. Left out are kernels that reach 60% of the roofline, and matmuls, "
-       "convolutions\n"
-       "and attention where the distance from it is not known, unless one call of several in a step takes most.\n\n"
-       "What to do: time it alone with the shapes it gets, and compare with what its FLOPs and bytes would need.\n\n"
-       "When not: a model may be mostly one thing. A large matmul that takes most of a step is what a GPU is for.",
+       "One operator (without a GPU), or one kernel, takes 40% of a step or more (25% where it sorts, indexes or\n"
+       "joins tensors), or all operators on a tensor that a broadcast made many times larger than its inputs do,\n"
+       "and no other rule explains it. That is where to look first, whatever the reason: an input that grows, a\n"
+       "layout that makes it copy, a batch that is too small, an algorithm that does more than necessary.\n\n"
+       "How it is found: self time by operator name, on the training thread; if it is called at several places in a\n"
+       "step, the most expensive one is named. Kernels that reach 60% of the roofline are excluded, and so are\n"
+       "matmuls, convolutions and attention whose distance from it is not known, unless one of several calls in a\n"
+       "step takes most of the time.\n\n"
+       "What to do: time it alone with the shapes it gets, and compare with the time that its FLOPs and bytes need.\n\n"
+       "When not: some models are mostly one operator. A large matmul that takes most of a step is what a GPU is\n"
+       "made for.",
        find_dominant},
   };
 }

@@ -53,7 +53,7 @@ TEST(DominantOperator, is_named_with_what_it_may_be) {
   EXPECT_EQ(judged.findings[0].id, "dominant-operator");
   EXPECT_TRUE(judged.healthy) << "it promises no gain";
   EXPECT_EQ(judged.findings[0].title, "aten::sort takes 89% of a step");
-  EXPECT_NE(judged.findings[0].try_text.find("sorted once, before the loop"), std::string::npos);
+  EXPECT_NE(judged.findings[0].try_text.find("once, before the loop"), std::string::npos);
 }
 
 TEST(DominantOperator, what_no_rule_speaks_of_is_named_in_a_note) {

@@ -1,4 +1,4 @@
-// Fourier transforms of lengths for which there is no fast plan.
+// Fourier transforms of lengths for which there is no fast algorithm.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -95,20 +95,21 @@ std::vector<Finding> find_fft_length(const Context& context) {
   const int64_t length = most->first;
   const int64_t prime = largest_prime_of(length);
   const std::string next = std::to_string(next_planned(length));
-  Finding finding{.id = "fft-length",
-                  .try_text = "pad with zeros to " + next +
-                              " places: convolutions and correlations by FFT stay the same, the frequencies of a "
-                              "spectrum lie closer together",
-                  .try_code = "torch.fft.rfft(x, n=" + next + ")  # and irfft(..., n=" + next + ")",
-                  .confidence = Confidence::kMedium,
-                  .confirm_by = "compare results and step times with the padded length"};
+  Finding finding{
+      .id = "fft-length",
+      .try_text =
+          "pad with zeros to " + next +
+          ": convolutions and correlations by FFT stay the same, the frequencies of a spectrum get closer together",
+      .try_code = "torch.fft.rfft(x, n=" + next + ")  # and irfft(..., n=" + next + ")",
+      .confidence = Confidence::kMedium,
+      .confirm_by = "compare results and step times with the padded length"};
   evidence.fill(finding);
   finding.events = static_cast<int64_t>(ops.size());
   finding.title = "Fourier transforms of " + std::to_string(length) + " places (" +
                   (prime == length ? "a prime number" : "with the prime factor " + std::to_string(prime)) + ") take " +
                   short_percent(finding.share_of_step) + " of a step, " +
                   counted(std::max<int64_t>(1, context.study->per_step(finding.events)), "call", "calls") +
-                  ": there is no fast plan for that length";
+                  ": there is no fast algorithm for that length";
   add_longest(finding, model, ops);
   return {finding};
 }
@@ -118,15 +119,14 @@ std::vector<Finding> find_fft_length(const Context& context) {
 std::vector<Rule> fourier_rules() {
   return {
       {"fft-length", "kernels", 0.05, true,
-       "A Fourier transform is fast for lengths that are products of small primes. A length with a large prime factor\n"
-       "(8191, where 2 L - 1 places would be enough for a convolution of two sequences of 4096) is computed by way of "
-       "a\n"
+       "A Fourier transform is fast for lengths that are products of small primes. A length with a large prime\n"
+       "factor (8191, where 2 L - 1 is enough for a convolution of two sequences of L = 4096) is computed through a\n"
        "convolution: two more transforms of at least twice the length, and products between them.\n\n"
-       "Found are calls of aten::_fft_r2c, _fft_c2r and _fft_c2c along a dimension with a prime factor above 127, in\n"
-       "the forward and the backward pass. Needs shapes and the numbers that operators get. The gain is a replay in\n"
-       "which these calls keep a tenth to three tenths of their time.\n\n"
-       "What to do: pad to the next power of two or product of 2, 3 and 5 (scipy.fft.next_fast_len). A convolution by\n"
-       "FFT needs at least L + K - 1 places, and more do not change it.\n\n"
+       "This finding covers calls of aten::_fft_r2c, _fft_c2r and _fft_c2c along a dimension with a prime factor\n"
+       "above 127, in the forward and backward pass. Needs shapes and the numeric arguments of operators. The gain\n"
+       "is a replay in which these calls keep a tenth to three tenths of their time.\n\n"
+       "What to do: pad to the next power of two or product of 2, 3 and 5 (scipy.fft.next_fast_len). A convolution\n"
+       "by FFT needs a length of at least L + K - 1, and a longer one does not change the result.\n\n"
        "When not: a spectrum is needed at exactly these frequencies.",
        find_fft_length},
   };

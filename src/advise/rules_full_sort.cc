@@ -1,4 +1,5 @@
-// All of a long dimension is sorted, and only the few best are used: topk finds these without the rest.
+// A long dimension is sorted completely although only a few of the best elements are used: topk finds these without
+// sorting the rest.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -23,7 +24,7 @@ constexpr int64_t kFew = 8;          // so many times more than are used
 constexpr size_t kLooksAhead = 40;   // operators, from the sort to the draw
 constexpr size_t kLooksBack = 20;    // from a topk of the same to the sort
 
-// Of a sort that is not needed whole: what would work on few elements instead.
+// For a sort that is not needed in full: what would work on few elements instead.
 struct Wasted {
   Row sort = kNoRow;
   std::vector<Row> after;   // operators on all elements, up to the draw
@@ -163,7 +164,7 @@ class SortFinder {
   std::vector<Row> ops_;  // outermost, of the lane that is looked at
 };
 
-// Of the sort: topk goes through all elements, too.
+// Share of the sort: topk reads all elements, too.
 struct SortKeep {
   double low, high;
 };
@@ -172,7 +173,6 @@ std::vector<Finding> find_full_sort(const Context& context) {
   if (context.study == nullptr) return {};
   const std::vector<Wasted> all = SortFinder(context).all();
   if (all.empty()) return {};
-  const Model& model = context.model;
   Evidence evidence(context);
   bool is_known = true;  // how many are used
   int64_t used = 0;
@@ -183,7 +183,8 @@ std::vector<Finding> find_full_sort(const Context& context) {
     used = std::max(used, each.used == kNoNumber ? 0 : each.used);
     const auto add = [&](Row op, const SortKeep& keep) {
       if (!context.has_device_work) return evidence.add_call(op, keep.low, keep.high);
-      for (const Row work : launched_during(model, {op})) evidence.add_device(work, keep.low, keep.high);
+      for (const Row work : context.trace.get<launched_work>().during(op))
+        evidence.add_device(work, keep.low, keep.high);
     };
     add(each.sort, sort);
     for (const Row op : each.after) add(op, kFewLeft);
@@ -200,18 +201,18 @@ std::vector<Finding> find_full_sort(const Context& context) {
   if (evidence.empty()) return {};
   const auto count = static_cast<int64_t>(all.size());
   Finding finding{.id = "full-sort",
-                  .try_text = "topk finds the best ones without sorting the rest; go on with these",
+                  .try_text = "topk finds the best elements without sorting the rest; continue with these",
                   .try_code = "best, words = scores.topk(50)  # then softmax, cumsum and multinomial over 50",
                   .confidence = is_known ? Confidence::kMedium : Confidence::kLow,
                   .confirm_by = is_known ? "compare results and step times"
-                                         : "see how many it takes to make up the share that is kept",
+                                         : "check how many elements make up the probability that is kept",
                   .precedence = is_known ? Precedence::kNeedless : Precedence::kByGain};
   evidence.fill(finding);
   finding.events = count;
   finding.title = std::to_string(all[0].length) + " elements are sorted " +
                   counted(std::max<int64_t>(1, context.study->per_step(count)), "time", "times") + " a step, but " +
                   (used > 0 ? "at most " + std::to_string(used) + " of them are used"
-                            : std::string("only a few of them can be drawn")) +
+                            : std::string("only a few of them can be sampled")) +
                   ": " + short_percent(finding.share_of_step) + " of the step";
   return {finding};
 }
@@ -221,21 +222,17 @@ std::vector<Finding> find_full_sort(const Context& context) {
 std::vector<Rule> full_sort_rules() {
   return {
       {"full-sort", "waste", 0.04, true,
-       "A long dimension is sorted from end to end, and then only a few of the best are used: the first k are sliced "
-       "off,\n"
-       "or one is drawn after the shares were added up in their order (top-p sampling over a whole vocabulary). "
-       "Sorting\n"
-       "costs several passes over memory, and all that follows works on every element as well.\n\n"
-       "Found are sorts of 1,024 elements and more, with a slice or select of at most an eighth from one end and "
-       "nothing\n"
-       "else that takes all of them; or with cumsum and then multinomial or argmax on tensors of the same shape. "
-       "Needs\n"
-       "shapes and the numbers that operators get. The gain is a replay with topk instead, and what follows on few\n"
-       "elements; where a topk of the same scores runs anyway, the sort goes altogether.\n\n"
-       "What to do: topk(k), and go on with its k values and indices.\n\n"
-       "When not: the whole order is needed, or top-p without top-k must be exact to the last word: a few hundred "
-       "hold\n"
-       "nearly all of it, not all.",
+       "A long dimension is sorted completely, but only a few of the best elements are used: the first k are sliced\n"
+       "off, or one is sampled after a cumulative sum in sorted order (top-p sampling over a whole vocabulary).\n"
+       "Sorting costs several passes over memory, and everything that follows works on every element as well.\n\n"
+       "This finding covers sorts of 1,024 elements and more, followed by a slice or select of at most an eighth\n"
+       "from one end and nothing else that reads all of them; or by cumsum and then multinomial or argmax on\n"
+       "tensors of the same shape. Needs shapes and the numeric arguments of operators. The gain is a replay with\n"
+       "topk instead, and with few elements in what follows; where a topk of the same scores runs anyway, the sort\n"
+       "is dropped entirely.\n\n"
+       "What to do: topk(k), and continue with its k values and indices.\n\n"
+       "When not: the whole order is needed, or top-p without top-k must be exact: a few hundred tokens hold nearly\n"
+       "all of the probability, but not all.",
        find_full_sort},
   };
 }

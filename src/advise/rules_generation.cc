@@ -1,4 +1,4 @@
-// Text generation: a prefix that every token computes again, a cache that every token copies.
+// Text generation: a prefix that every token recomputes, a cache that every token copies.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -188,7 +188,7 @@ std::vector<Finding> find_recomputed_prefix(const Context& context) {
     finding.ranges.push_back({pass.start_ns, pass.end_ns});
     if (finding.ranges.size() > 5) finding.ranges.pop_back();
   }
-  finding.title = "each new token computes all tokens before it again: " + counted(count, "pass", "passes") + " over " +
+  finding.title = "each new token recomputes all tokens before it: " + counted(count, "pass", "passes") + " over " +
                   std::to_string(shortest) + " to " + std::to_string(longest) + " tokens, each one longer, take " +
                   short_percent(finding.share_of_step) + " of a step";
   return {finding};
@@ -284,7 +284,7 @@ std::vector<Finding> find_growing_input(const Context& context) {
   }
   if (evidence.empty()) return {};
   Finding finding{.id = "growing-input",
-                  .try_text = "allocate it once at its final length, and write what is new in place",
+                  .try_text = "allocate it once at its final length, and write new entries in place",
                   .try_code = "cache[:, :, at : at + 1] = new  # instead of cache = torch.cat((cache, new), dim=2)",
                   .confidence = Confidence::kMedium,
                   .precedence = Precedence::kNeedless};
@@ -305,33 +305,27 @@ std::vector<Finding> find_growing_input(const Context& context) {
 std::vector<Rule> generation_rules() {
   return {
       {"recomputed-prefix", "generation", 0.03, true,
-       "The number of tokens that go into the model grows by one from pass to pass: every new token computes all "
-       "tokens\n"
-       "before it again. With a KV cache only the new position is computed; it reads the keys and values of the "
-       "others.\n"
-       "\n"
-       "How it is found: shapes of the token embedding, [batch, tokens], in a trace without a backward. Needs shapes.\n"
-       "\n"
-       "What to do: model.generate(use_cache=True), or pass past_key_values and the last token only. The first pass "
-       "over\n"
-       "the prompt (prefill) stays. The gain's upper end leaves it out, too, when every text begins with a prompt of "
-       "the\n"
+       "The number of tokens that go into the model grows by one from pass to pass: every new token recomputes all\n"
+       "tokens before it. With a KV cache only the new position is computed; it reads the keys and values of the\n"
+       "others.\n\n"
+       "How it is found: shapes of the token embedding, [batch, tokens], in a trace without a backward pass. Needs\n"
+       "shapes.\n\n"
+       "What to do: model.generate(use_cache=True), or pass past_key_values and the last token only. The first pass\n"
+       "over the prompt (prefill) remains. The upper end of the gain leaves it out, too, when every text begins\n"
+       "with a prompt of the "
        "same length: keep the cache of a prompt that does not change.\n"
        "\n"
        "When not: a model that looks at later tokens too (an encoder), for which earlier positions really change.",
        find_recomputed_prefix},
       {"growing-input", "generation", 0.02, true,
-       "torch.cat writes a new tensor: to append one entry it copies all that are there. Over many calls the copies "
-       "grow\n"
-       "with the square of the length. Typical: a KV cache, a list of results or a replay buffer that is a tensor.\n"
-       "\n"
-       "How it is found: calls whose first input has the shape of an earlier call's result. Needs shapes.\n"
-       "\n"
+       "torch.cat writes a new tensor: to append one entry it copies all existing ones. Over many calls the copied\n"
+       "bytes grow with the square of the length. Typical: a KV cache, a list of results or a replay buffer that is\n"
+       "a tensor.\n\n"
+       "How it is found: calls whose first input has the shape of an earlier call's result. Needs shapes.\n\n"
        "What to do: allocate the final length once and write into a slice of it (StaticCache in transformers); or "
        "collect\n"
-       "the parts in a Python list, and call torch.cat once at the end.\n"
-       "\n"
-       "When not: few, short tensors; or parts that autograd has to keep apart.",
+       "the parts in a Python list, and call torch.cat once at the end.\n\n"
+       "When not: few, short tensors; or parts that autograd has to keep separate.",
        find_growing_input},
   };
 }

@@ -59,8 +59,8 @@ class Generation {
 TEST(GenerationRules, a_prefix_that_grows_by_one_token_is_computed_again) {
   const auto findings = Generation().pass(100).pass(101).pass(102).ask("recomputed-prefix");
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_TRUE(findings[0].title.starts_with(
-      "each new token computes all tokens before it again: 2 passes over 101 to 102 tokens"))
+  EXPECT_TRUE(
+      findings[0].title.starts_with("each new token recomputes all tokens before it: 2 passes over 101 to 102 tokens"))
       << findings[0].title;
   // Two passes of two kernels; 3 of their 50 us stay.
   EXPECT_EQ(findings[0].gain.high_ns, 4 * 47'000);

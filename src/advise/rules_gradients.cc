@@ -1,4 +1,4 @@
-// Gradients that nobody uses: graphs without a backward pass, parameters that no optimizer updates.
+// Unused gradients: graphs without a backward pass, parameters that no optimizer updates.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -22,7 +22,7 @@ namespace firelane::advise {
 
 namespace {
 
-// Of an op's time: what making a node of the graph, keeping its inputs and freeing both take. The nodes are freed
+// Share of an op's time: what making a node of the graph, keeping its inputs and freeing both take. The nodes are freed
 // outside of ops, so this is more than the op itself would save. Without a device the op also computes, which stays.
 constexpr double kKeepLow = 0.88;
 constexpr double kKeepHigh = 0.65;
@@ -65,10 +65,10 @@ std::vector<Finding> find_graph_without_backward(const Context& context) {
   if (evidence.empty() || nodes < kLeastNodes * context.step_count) return {};
   Finding finding{
       .id = "unused-gradients",
-      .try_text = "turn gradients off where nothing is trained: the graph, and the activations it keeps, go",
+      .try_text = "turn gradients off where nothing is trained: that removes the graph and the activations it keeps",
       .try_code = "with torch.inference_mode(): ...",
       .confidence = Confidence::kMedium,
-      .confirm_by = "record a whole step: a backward outside of the recording would need this graph",
+      .confirm_by = "record a whole step: a backward pass outside the recording would need this graph",
       .part_of = "overhead",
       .precedence = Precedence::kNeedless};
   evidence.fill(finding);
@@ -136,7 +136,7 @@ std::vector<Row> nodes_of_weight(const Model& model, Row node) {
   return out;
 }
 
-// Of the node of a linear layer whose weight's gradient is for nobody: all that follows the gradient of its input. The
+// For the node of a linear layer whose weight gradient is unused: all that follows the gradient of its input. The
 // product for the weight, its views, and the sum for the bias go together.
 class LayerTails {
  public:
@@ -303,7 +303,7 @@ class UnusedPart {
     while (host.parent[op] != kNoRow && host.kind[host.parent[op]] == HostKind::kOp) op = host.parent[op];
     return op;
   }
-  // Of the last node with a number before this one on its thread: whose gradient it hands over.
+  // For the last node with a number before this one on its thread: whose gradient it hands over.
   int64_t number_before(Row row) const {
     constexpr int kMostRows = 200;
     const HostSlices& host = model_.host_slices;
@@ -424,7 +424,7 @@ std::vector<Finding> find_unused_gradients(const Context& context) {
   }
   if (evidence.empty()) return {};
   Finding finding{.id = "unused-gradients",
-                  .try_text = "freeze what is not trained: the backward pass then leaves out its gradients",
+                  .try_text = "freeze parameters that are not trained: the backward pass then skips their gradients",
                   .try_code = "base_model.requires_grad_(False)",
                   .confidence = Confidence::kMedium,
                   .confirm_by = "compare the parameters that have .grad with those of the optimizer",
@@ -438,12 +438,12 @@ std::vector<Finding> find_unused_gradients(const Context& context) {
         " are computed and thrown away before an optimizer reads them: " + short_percent(finding.share_of_step) +
         " of a step";
     finding.try_text =
-        "a loss reaches parameters that it does not train: detach what goes into it, or freeze these meanwhile";
-    finding.try_code = "loss_d = f(D(fake.detach()))  # and D.requires_grad_(False) while G's loss goes back";
+        "a loss reaches parameters that it does not train: detach its input, or freeze these parameters meanwhile";
+    finding.try_code = "loss_d = f(D(fake.detach()))  # and D.requires_grad_(False) during G's backward";
     finding.confirm_by = "look at which parameters have .grad when zero_grad() is called";
     if (!for_loss.empty()) {
       finding.title += ", with the forward pass that only they need";
-      finding.try_text = "leave that pass out: its loss, if that is what it is for, is known from the one before";
+      finding.try_text = "remove that pass: if it is only there for the loss, the previous pass already computed it";
       finding.try_code = "loss = closure()  # once, and log that; or evaluate under torch.no_grad()";
     }
   }
@@ -455,18 +455,18 @@ std::vector<Finding> find_unused_gradients(const Context& context) {
 std::vector<Rule> gradients_rules() {
   return {
       {"unused-gradients", "waste", 0.03, true,
-       "Gradients, or what is needed to compute them, are made and thrown away. Without a backward in the whole trace\n"
-       "the forward pass builds the autograd graph for nobody: each op makes a node, and activations stay in memory\n"
-       "until the result is gone. With one, parameters get gradients that no optimizer uses, as when adapters (LoRA)\n"
-       "are trained on a base whose weights still require gradients; these are told by shape, what is accumulated\n"
-       "against what the optimizer touches, and by how many of a shape one backward pass accumulates. Needs shapes.\n"
-       "Where the recording follows tensors (firelane record does), gradients are told by themselves: those that are\n"
-       "given back before an optimizer reads them, as of a generator that the discriminator's loss goes back through.\n"
-       "\n"
-       "What to do: torch.inference_mode() around evaluation; requires_grad_(False) on what is not trained, which\n"
-       "leaves its matmuls out of the backward.\n"
-       "\n"
-       "When not: the backward runs outside of the recording, or other code reads the gradients (a penalty, a log).",
+       "Gradients, or the data needed to compute them, are created and thrown away. Without a backward pass in the\n"
+       "whole trace, the forward pass builds an autograd graph that is never used: each op creates a node, and\n"
+       "activations stay in memory until the result is freed. With one, parameters get gradients that no optimizer\n"
+       "uses, as when adapters (LoRA) are trained on a base model whose weights still require gradients. These are\n"
+       "identified by shape: the gradients accumulated are compared with the parameters that the optimizer updates,\n"
+       "and counted per backward pass. Needs shapes. Where the recording follows tensors (firelane record does),\n"
+       "gradients are identified individually: those freed before an optimizer reads them, such as those of a\n"
+       "generator through which the discriminator's loss is propagated.\n\n"
+       "What to do: torch.inference_mode() around evaluation; requires_grad_(False) on parameters that are not\n"
+       "trained, which removes their matmuls from the backward pass.\n\n"
+       "When not: the backward pass runs outside the recording, or other code reads the gradients (a penalty, a\n"
+       "log).",
        find_unused_gradients},
   };
 }

@@ -44,7 +44,7 @@ std::string what_grows(const Context& context) {
   return most != more.end() && total_ns > 0 && most->second * 2 >= total_ns ? std::string(model.text(most->first)) : "";
 }
 
-// Of the recorded steps where none was timed by itself.
+// For the recorded steps, if none was timed separately.
 analyze::Growth growth_of(const Context& context) {
   if (context.model.timed_steps.size() > 0) return analyze::step_growth(context.model);
   std::vector<analyze::StepPoint> points;
@@ -60,7 +60,7 @@ std::vector<Finding> find_growing_steps(const Context& context) {
   const analyze::Growth growth = growth_of(context);
   if (growth.law == analyze::GrowthLaw::kNone) return {};
   Finding finding{.id = "growing-steps", .events = growth.steps};
-  // Of the steps that are judged, which may be shorter or longer than the average of those that were timed.
+  // For the analyzed steps, which may be shorter or longer than the average of those that were timed.
   const int64_t grown_ns = (growth.last - growth.first) / 2;
   const int64_t above_first_ns = context.step_ns - growth.first;
   finding.cost_ns = above_first_ns > 0 ? std::min(grown_ns, above_first_ns) : std::min(grown_ns, context.step_ns / 2);
@@ -78,8 +78,8 @@ std::vector<Finding> find_growing_steps(const Context& context) {
       op == "aten::cat"
           ? "do not append to a tensor in every step: collect the parts in a list, or write into memory of "
             "the final size"
-          : "look for what gets longer with every step: a tensor that is appended to, a list that is read "
-            "again, a graph that is kept, a cache without a limit";
+          : "find what grows with every step: a tensor that is appended to, a list that is read again, a graph that is "
+            "kept alive, a cache without a limit";
   finding.try_code = op == "aten::cat" ? "parts.append(x)  # and torch.cat(parts) once, after the loop"
                                        : "history.append(loss.detach())  # and no loop over all of history in a step";
   const bool sure = !op.empty();
@@ -97,23 +97,16 @@ std::vector<Finding> find_growing_steps(const Context& context) {
 std::vector<Rule> growth_rules() {
   return {
       {"growing-steps", "host", 0.05, true,
-       "Each step takes longer than the one before. Something that a step works on grows: a tensor that torch.cat "
-       "appends "
-       "to,\n"
-       "a list that is summed again in every step, a graph that is kept alive, a cache without a limit. A step that "
-       "grows\n"
-       "linearly makes a run quadratic.\n\n"
-       "How it is found: the median slope over all timed steps, recorded or not (at least 8), where the whole rise is "
-       "20% of "
-       "the\n"
-       "first step or more, and each quarter of the steps is above the one before (of fewer than 12 steps, 85% of all "
-       "pairs\n"
-       "rise). A curve that fits with half of the error of a line\n"
-       "is called quadratic. The gain is what steps would save if they stayed as long as the first of them, for the "
-       "steps\n"
-       "that were timed; a longer run gains more.\n\n"
+       "Each step takes longer than the one before. Something that a step works on grows: a tensor that torch.cat\n"
+       "appends to, a list that is summed again in every step, a graph that is kept alive, a cache without a limit.\n"
+       "If steps grow linearly, the run takes quadratic time.\n\n"
+       "How it is found: the median slope over all timed steps, recorded or not (at least 8), where the total rise\n"
+       "is 20% of the first step or more, and each quarter of the steps is above the one before (with fewer than 12\n"
+       "steps: 85% of all pairs rise). It is called quadratic if a curve fits with half of the error of a line. The\n"
+       "gain is what steps would save if they stayed as long as the first of them, for the steps that were timed; a\n"
+       "longer run gains more.\n\n"
        "What to do: find what grows (the finding names the operator if it was recorded) and bound it.\n\n"
-       "When not: batches that are sorted by length, a curriculum, a decoder's cache while it generates.",
+       "When not: batches that are sorted by length, curriculum learning, a decoder's cache while it generates.",
        find_growing_steps},
   };
 }

@@ -1,4 +1,4 @@
-// The host in the way of the device: launches, waits, and recording itself.
+// The host as the bottleneck: launches, waits, and recording itself.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -30,10 +30,10 @@ void advise_fewer_launches(const Context& context, Finding& finding) {
   const auto noted = [&](std::string_view key) { return noted_number(context.model, key).value_or(0) > 0; };
   if (noted("compile_cudagraph_skips")) {
     finding.try_text =
-        "torch.compile left out CUDA graphs (cuda-graphs-skipped): mend that first, or take a larger batch";
+        "torch.compile left out CUDA graphs (cuda-graphs-skipped): fix that first, or take a larger batch";
     finding.try_code = "TORCH_LOGS=cudagraphs python train.py";
   } else if (is_compile_broken(context.model)) {
-    finding.try_text = "torch.compile broke its graph (graph-breaks): mend that first, or take a larger batch";
+    finding.try_text = "torch.compile broke its graph (graph-breaks): fix that first, or take a larger batch";
     finding.try_code = "torch.compile(model, fullgraph=True)  # fails at the first break, and says why";
   } else {
     finding.try_text = "launch less often and do more per launch: CUDA graphs, torch.compile, or a larger batch";
@@ -100,14 +100,14 @@ std::vector<Finding> find_overhead(const Context& context) {
     for (int64_t* ns : {&finding.gain.low_ns, &finding.gain.high_ns}) *ns = std::max<int64_t>(0, *ns - compiled_ns);
     finding.title = "Python and operator dispatch take " + short_percent(finding.share_of_step) +
                     " of a step: the operators do too little work per call";
-    finding.try_text = "do more per operator with a larger batch; torch.compile joins what works element by element";
+    finding.try_text = "do more per operator with a larger batch; torch.compile fuses elementwise operators";
     finding.try_code = "model = torch.compile(model)";
     if (is_compile_broken(context.model)) {
-      finding.try_text = "torch.compile broke its graph (graph-breaks): mend that first; or take a larger batch";
+      finding.try_text = "torch.compile broke its graph (graph-breaks): fix that first; or take a larger batch";
       finding.try_code = "torch.compile(model, fullgraph=True)  # fails at the first break, and says why";
     } else if (is_compiled(context.model)) {
       finding.gain = {};
-      finding.try_text = "do more per operator: a larger batch; what torch.compile can join, it has joined";
+      finding.try_text = "do more per operator: a larger batch; torch.compile has already fused what it can";
       finding.try_code = "DataLoader(dataset, batch_size=2 * batch_size)";
     }
     // What is large and true is said, also where a compiler would change nothing; but nothing is promised then.
@@ -202,7 +202,7 @@ bool is_in_loop(const std::vector<analyze::Loop>& loops, LaneId lane, int64_t ti
   return false;
 }
 
-// Of the operator that asks, at best: a number that nobody reads costs nothing; an index still does its work.
+// Share of the operator that asks, at best: a number that nobody reads costs nothing; an index still does its work.
 double keeps_of_asker(analyze::SyncReason reason) { return reason == analyze::SyncReason::kItem ? 0 : 0.5; }
 
 std::vector<Finding> find_host_sync(const Context& context) {
@@ -372,43 +372,37 @@ std::vector<Finding> find_recorder(const Context& context) {
 std::vector<Rule> host_rules() {
   return {
       {"launch-overhead", "host", 0.10, true,
-       "Every operator costs the host some microseconds: Python, dispatch, the launch call. When the kernels are "
-       "shorter\n"
-       "than that, the device waits for the next launch most of the time.\n\n"
+       "Every operator costs the host a few microseconds: Python, dispatch, the launch call. When the kernels are\n"
+       "shorter than that, the device spends most of its time waiting for the next launch.\n\n"
        "The expected gain is a replay of the trace in which the host's work shrinks to 35% (lower end: compiled\n"
-       "code, graphs of parts) or 5% (upper end: a CUDA graph of the step), while kernels and waits stay as they "
-       "are.\n"
-       "Without a device it is what torch.compile joins: 20 to 50% stay of the way to operators that work element by\n"
-       "element and of their backward nodes; products, lookups and the optimizer are called as before, and the "
-       "compiled\n"
-       "code costs 0.1 ms a call.\n\n"
+       "code, graphs of parts of the step) or 5% (upper end: a CUDA graph of the step), while kernels and waits\n"
+       "stay as they are. Without a device it is what torch.compile fuses: 20 to 50% of the dispatch time of\n"
+       "elementwise operators and their backward nodes remains; matmuls, lookups and the optimizer are called as\n"
+       "before, and the compiled code costs 0.1 ms per call.\n\n"
        "What to do: torch.compile (mode=\"reduce-overhead\" uses CUDA graphs), torch.cuda.graph by hand, a larger "
        "batch,\n"
        "fused optimizers, fewer small operators.\n\n"
-       "When not: shapes that change at every step cannot be captured in a graph; and recording itself makes launches\n"
-       "slower: firelane subtracts an estimate of that first.",
+       "When not: shapes that change in every step cannot be captured in a graph. Recording itself also slows\n"
+       "launches down; firelane subtracts an estimate of that first.",
        find_overhead},
       {"host-sync", "host", 0.02, true,
-       "Some calls need an answer from the device: a number, a size, data on the CPU. The host then blocks until the "
-       "device\n"
-       "has finished everything before, and afterwards the device idles until the host has launched more.\n\n"
-       "What to do: do not read values in the loop (loss.item(), print(loss), if tensor), use operators with fixed "
-       "sizes,\n"
-       "copy with non_blocking=True into pinned memory. torch.cuda.set_sync_debug_mode(\"warn\") names the lines.\n\n"
+       "Some calls need an answer from the device: a number, a size, data on the CPU. The host then blocks until\n"
+       "the device has finished all earlier work, and afterwards the device idles until the host has launched more.\n\n"
+       "What to do: do not read values in the loop (loss.item(), print(loss), if tensor), use operators with fixed\n"
+       "sizes, copy with non_blocking=True into pinned memory. torch.cuda.set_sync_debug_mode(\"warn\") prints the\n"
+       "lines that synchronize.\n\n"
        "When not: one read every few hundred steps costs nothing.",
        find_host_sync},
       {"recording-distorts", "host", 0.15, false,
        "The profiler itself takes time for every operator, call, allocation and Python function. That makes the host "
        "look\n"
        "slower than it is, and a busy device look idle.\n\n"
-       "Firelane subtracts the cost per event and replays the dependencies before the analysis. Its own traces have "
-       "the "
-       "cost\n"
-       "as measured in the program and steps that were timed without recording; for torch.profiler's traces the costs "
-       "are\n"
-       "typical values, and the range is shown.\n\n"
+       "Firelane subtracts the cost per event and replays the dependencies before the analysis. Firelane's own\n"
+       "traces contain the cost as measured in the program, and steps that were timed without recording; for\n"
+       "torch.profiler's traces typical costs are used, and the range is shown.\n\n"
        "What to do: record fewer things, or with firelane.\n\n"
-       "When not: shares and gains are already of the step without recording; only the recorded times are distorted.",
+       "When not: shares and gains already refer to the step without recording; only the recorded times are\n"
+       "distorted.",
        find_recorder},
   };
 }

@@ -1,8 +1,9 @@
-// What the program's own host does while nothing is launched: operators on the CPU, garbage collection, other code.
+// What the program does on the host while nothing is launched: operators on the CPU, garbage collection, other code.
 #include <algorithm>
 #include <array>
 #include <map>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -27,12 +28,12 @@ std::vector<Finding> find_host_compute(const Context& context) {
   std::vector<HostWork> all = context.trace.get<host_work>();
   const auto& weights = context.trace.get<weight_copy_runs>();  // what the host does with them is said there
   const auto& wide = context.trace.get<wide_copies>();
+  std::unordered_set<Row> widening;
+  for (const WideCopy& each : wide) {
+    if (each.on_host) widening.insert(outermost_op(model, each.op));
+  }
   std::erase_if(all, [&](const HostWork& work) {
-    const bool widens = std::any_of(wide.begin(), wide.end(), [&](const WideCopy& each) {
-      return each.on_host && host.lane[each.op] == work.lane && work.longest != kNoRow &&
-             outermost_op(model, each.op) == work.longest;
-    });
-    return widens || is_in_run(weights, work.lane, work.start_ns);
+    return widening.contains(work.longest) || is_in_run(weights, work.lane, work.start_ns);
   });
   if (all.empty()) return {};
   analyze::WhatIf ops_only;
@@ -92,10 +93,10 @@ std::vector<Finding> find_host_compute(const Context& context) {
   }
   std::string text;
   for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
-  finding.title = "the CPU computes for the device's program (" + text + "): " + short_time(finding.cost_ns) +
+  finding.title = "the CPU computes while the device waits (" + text + "): " + short_time(finding.cost_ns) +
                   " of each step (" + short_percent(finding.share_of_step) + ")";
   if (fetches > 0) {
-    finding.title += "; what it computes with is brought from the device " +
+    finding.title += "; its inputs are copied from the device " +
                      counted(std::max<int64_t>(1, context.study->per_step(fetches)), "time", "times") + " a step";
   } else if (copies > 0 && bytes > 0) {
     finding.title += "; " + short_bytes(context.study->per_step(bytes)) + " are built there and copied in every step";
@@ -104,7 +105,7 @@ std::vector<Finding> find_host_compute(const Context& context) {
   finding.try_code =
       "torch.arange(n, device=\"cuda\")  # and keep what stays the same: self.register_buffer(\"bias\", bias)";
   if (fetches > 0) {
-    finding.try_text = "compute it on the device, where the data is, and bring back no more than the result";
+    finding.try_text = "compute it on the device, where the data is, and copy back only the result";
     finding.try_code = "best = scores.softmax(-1).argmax(-1)  # and no scores.cpu() before it";
   }
   finding.confidence = Confidence::kHigh;
@@ -209,7 +210,7 @@ std::vector<Finding> find_gc(const Context& context) {
   const std::vector<Row> called = called_collections(context, rows);
   finding.title = "Python's garbage collector stops the program " + counted(finding.events, "time", "times") + " for " +
                   short_time(cost) + " of each step (" + short_percent(finding.share_of_step) + ")";
-  finding.try_text = "run the collector between steps, when you choose";
+  finding.try_text = "run the collector between steps, at times that you choose";
   finding.try_code = "gc.freeze(); gc.disable()  # before the loop; gc.collect() every 1000 steps";
   if (!called.empty()) {
     const Row longest = *std::max_element(called.begin(), called.end(), [&](Row a, Row b) {
@@ -218,11 +219,11 @@ std::vector<Finding> find_gc(const Context& context) {
     const analyze::CodeStretch at{.start_ns = model.host_slices.start_ns[longest],
                                   .end_ns = model.host_slices.end_ns(longest)};
     const std::string place = place_text(context, at, "; called ");
-    finding.title = "gc.collect() in every step goes through all objects of the program: " + short_time(cost) +
+    finding.title = "gc.collect() in every step scans all objects of the program: " + short_time(cost) +
                     " of each step (" + short_percent(finding.share_of_step) + ")" + place;
     finding.try_text =
-        "leave it out: tensors go as soon as nobody refers to them, and their memory stays with PyTorch either way; "
-        "where reference cycles pile up, collect now and then";
+        "leave it out: a tensor is freed as soon as its last reference is gone, and PyTorch keeps its memory either "
+        "way; if reference cycles pile up, collect now and then";
     finding.try_code = "if step % 1000 == 0: gc.collect()  # and gc.freeze() once, before the loop";
   }
   add_longest(finding, model, std::move(rows));
@@ -340,16 +341,16 @@ std::vector<Finding> find_host_code(const Context& context) {
   finding.title = "time outside PyTorch operators (Python code, I/O or another library) takes " +
                   short_time(finding.cost_ns) + " of each step (" + short_percent(finding.share_of_step) + ")" +
                   (function != kNoRow ? ", most in " + std::string(model.text(model.host_slices.name[function]))
-                                      : place_text(context, stretches.front(), "; the longest stretch is "));
+                                      : place_text(context, stretches.front(), "; the longest gap is "));
   if (lists_ns > 0) {
-    finding.title += "; " + short_time(study.per_step(lists_ns)) + " of it makes tensors of Python lists";
+    finding.title += "; " + short_time(study.per_step(lists_ns)) + " of it converts Python lists to tensors";
   }
   if (function != kNoRow) finding.slices.push_back({.row = function, .on_device = false});
   finding.try_text = "do it less often, move it to another thread or process, or load data with DataLoader workers";
   finding.try_code = "if step % 100 == 0: log(...)  # no files, plots or logs in most steps";
   if (2 * study.per_step(lists_ns) > finding.cost_ns) {
     finding.try_text =
-        "keep numbers in tensors instead of lists: each list is read again for every operator that takes it";
+        "keep numbers in tensors instead of lists: a list is converted again for every operator that takes it";
     finding.try_code = "for part in torch.randperm(n).split(size): x[part]  # instead of shuffled lists";
   }
   finding.confidence = function == kNoRow ? Confidence::kMedium : Confidence::kHigh;
@@ -363,41 +364,34 @@ std::vector<Finding> find_host_code(const Context& context) {
 std::vector<Rule> host_code_rules() {
   return {
       {"host-compute", "host", 0.05, true,
-       "Operators work on tensors in host memory while the device waits: a mask, a bias or a batch that is built on "
-       "the\n"
-       "CPU and then copied. That is no launch overhead, and neither CUDA graphs nor a larger batch help.\n\n"
-       "Counted are operators of the training thread that launch nothing and take 0.1 ms or more, with the copies "
-       "from\n"
-       "the device that bring what they work on, the copy that follows them and what giving the memory back takes. "
-       "The\n"
-       "gain is a replay without them.\n\n"
-       "What to do: create the tensor with device=\"cuda\"; keep it if it is the same in every step; preprocess "
-       "batches on\n"
-       "the device or in DataLoader workers; compute with what is on the device there, without .cpu() first.\n\n"
+       "Operators work on tensors in host memory while the device waits: a mask, a bias or a batch that is built on\n"
+       "the CPU and then copied. This is not launch overhead: neither CUDA graphs nor a larger batch help.\n\n"
+       "This finding counts operators of the training thread that launch nothing and take 0.1 ms or more, together\n"
+       "with the copies that bring their inputs from the device, the copy that follows them, and freeing their\n"
+       "memory. The gain is a replay without them.\n\n"
+       "What to do: create the tensor with device=\"cuda\"; keep it if it is the same in every step; preprocess\n"
+       "batches on the device or in DataLoader workers; compute on the device with data that is already there,\n"
+       "without calling .cpu() first.\n\n"
        "When not: the data cannot be on the device, and preparing it in another thread or process is not possible.",
        find_host_compute},
       {"gc-pauses", "host", 0.01, true,
-       "Python's cyclic garbage collector stops the thread while it looks through all objects. A model has many. Or "
-       "the\n"
-       "program calls gc.collect() in every step, which goes through all of them each time: a full collection in nine "
-       "of\n"
-       "ten steps, without the ten smaller ones that come before each that Python begins by itself.\n\n"
+       "Python's cyclic garbage collector stops the thread while it scans all objects, and a model has many. Or the\n"
+       "program calls gc.collect() in every step, which scans all of them each time. That is detected as a full\n"
+       "collection in nine of ten steps, without the ten smaller ones that precede each automatic full collection.\n\n"
        "What to do: gc.freeze() after building the model, gc.disable(), and gc.collect() every few hundred steps.\n"
-       "Collecting in each step frees no memory of the device: PyTorch keeps what tensors gave back.\n\n"
+       "Collecting in each step does not return device memory: PyTorch's allocator keeps the freed blocks.\n\n"
        "When not: programs that create reference cycles with tensors in them grow without collection.",
        find_gc},
       {"host-code", "host", 0.10, true,
-       "For a while the training thread calls no operator: it reads files, writes logs, draws, sleeps, splits text, "
-       "or\n"
-       "works on data in plain Python, NumPy or another library. Meanwhile nothing is computed or launched.\n\n"
-       "Counted are stretches between two operators that are ten times as long as the usual one (100 us to 1 ms), at\n"
-       "places (after one operator and before another) where at least half of the steps have one.\n"
-       "Shorter ones are the way from one operator to the next, which launch-overhead counts; so is what optimizers "
-       "do\n"
-       "in Python, and the way into a backward pass. On a CPU, lists of Python numbers that are made tensors count as\n"
-       "well, however short. The gain is a replay without them.\n\n"
+       "For a while the training thread calls no operator: it reads files, writes logs, plots, sleeps, splits text,\n"
+       "or works on data in plain Python, NumPy or another library. Meanwhile nothing is computed or launched.\n\n"
+       "This finding counts gaps between two operators that are ten times as long as the typical one (the threshold\n"
+       "is 100 us to 1 ms), at places (after one operator and before another) where at least half of the steps have\n"
+       "one. Shorter gaps are dispatch time, which launch-overhead counts, as it does the Python code of optimizers\n"
+       "and the start of a backward pass. On a CPU, converting lists of Python numbers to tensors counts as well,\n"
+       "however short. The gain is a replay without these gaps.\n\n"
        "What to do: do it less often, or in another thread or process; load data with DataLoader workers.\n\n"
-       "When not: the work is what the program is for. with_stack=True shows which function it is.",
+       "When not: this work is the purpose of the program. with_stack=True shows which function it is.",
        find_host_code},
   };
 }

@@ -125,7 +125,7 @@ TEST(HostCode, lists_that_become_tensors_count_though_each_is_short) {
   const Judged found = indexed(true);
   const Finding* finding = find(found, "host-code");
   ASSERT_NE(finding, nullptr);
-  EXPECT_NE(finding->title.find("makes tensors of Python lists"), std::string::npos) << finding->title;
+  EXPECT_NE(finding->title.find("converts Python lists to tensors"), std::string::npos) << finding->title;
   EXPECT_GT(finding->gain.middle_ns(), 10 * 120'000);
   EXPECT_EQ(find(indexed(false), "host-code"), nullptr);
 }

@@ -1,4 +1,4 @@
-// Waiting for data: the loader that does not keep up, copies that make the host wait.
+// Waiting for data: a loader that does not keep up, copies that make the host wait.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -150,11 +150,12 @@ constexpr double kMuchCopied = 0.1;
 std::string_view advice_for_copies(CopyDirection direction) {
   switch (direction) {
     case CopyDirection::kHtoD:
-      return "keep on the device what is the same in every step; copy the next batch on a stream of its own while this "
+      return "keep data that is the same in every step on the device; copy the next batch on a stream of its own while "
+             "this "
              "one computes";
     case CopyDirection::kDtoH:
       return "keep results on the device, and copy them less often or on a stream of their own";
-    default: return "let them run beside the kernels that do not need them, on a stream of their own, or copy less";
+    default: return "overlap them with kernels that do not need them, on a stream of their own, or copy less";
   }
 }
 
@@ -195,7 +196,7 @@ std::vector<Finding> find_exposed_copies(const Context& context) {
   finding.events = static_cast<int64_t>(copies.size());
   const auto most = std::max_element(by_direction.begin(), by_direction.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
-  finding.title = "copies that nothing hides take " + short_time(cost) + " of each step (" +
+  finding.title = "copies that do not overlap with kernels take " + short_time(cost) + " of each step (" +
                   short_percent(finding.share_of_step) + "): no kernel runs meanwhile";
   if (bytes > 0) {
     finding.title += "; they move " + short_bytes(study.per_step(bytes)) + " a step at " +
@@ -219,28 +220,26 @@ std::vector<Rule> input_rules() {
        "launched and the device idles.\n\n"
        "Why: with num_workers=0 items are loaded and transformed inside the loop; with workers, they are too few "
        "or\n"
-       "too slow. The time is that of enumerate(DataLoader).__next__ on the training thread.\n\n"
+       "too slow. The time measured is that of enumerate(DataLoader).__next__ on the training thread.\n\n"
        "What to do: worker processes (num_workers), batches prepared ahead (prefetch_factor), cheaper items (decode "
        "once,\n"
        "smaller images, augment on the GPU), pinned memory. Check that the machine has as many free cores as "
        "workers.\n\n"
-       "When not: in the first steps of an epoch workers are still starting.",
+       "When not: in the first steps of an epoch, workers are still starting.",
        find_input_bound},
       {"pageable-copies", "input", 0.02, true,
-       "A copy to the device from ordinary (pageable) memory goes through a staging buffer, and the call returns only "
-       "when\n"
-       "the data has been taken over: the host waits instead of preparing more work.\n\n"
+       "A copy to the device from ordinary (pageable) memory goes through a staging buffer, and the call returns\n"
+       "only when the data has been read: the host waits instead of preparing more work.\n\n"
        "What to do: pin_memory=True in the DataLoader (or tensor.pin_memory()) and non_blocking=True in .to().\n\n"
        "When not: tensors that are copied once, before training.",
        find_pageable_copies},
       {"exposed-copies", "input", 0.03, true,
-       "A copy that runs while no kernel does adds its whole time to the step: between host and device, between "
-       "devices,\n"
-       "or within one. The link is much slower than the device's own memory.\n\n"
-       "What to do: keep on the device what does not change, copy less (a smaller type, indices instead of data), or "
-       "let\n"
-       "copies run beside computing: pinned memory, non_blocking=True and a stream of their own, one batch ahead.\n"
-       "Weights that are offloaded to the host are copied in every step: offload less, or prefetch the next layer.\n\n"
+       "A copy, between host and device, between devices or within one, adds its whole time to the step when no\n"
+       "kernel runs meanwhile. The link is much slower than the device's own memory.\n\n"
+       "What to do: keep what does not change on the device, copy less (a smaller dtype, indices instead of data),\n"
+       "or overlap copies with compute: pinned memory, non_blocking=True and a stream of their own, one batch\n"
+       "ahead. Weights that are offloaded to the host are copied in every step: offload less, or prefetch the next\n"
+       "layer.\n\n"
        "When not: a trace of loading a model, which copies its weights once.\n\n"
        "The gain is a replay with these copies taking half (lower end) or no time (upper end).",
        find_exposed_copies},

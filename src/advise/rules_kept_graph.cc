@@ -1,4 +1,4 @@
-// Backward passes that get longer from step to step, through the graphs of all steps before.
+// Backward passes that get longer from step to step, because they run through the graphs of all earlier steps.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -43,22 +43,21 @@ std::vector<Finding> find_growing_backward(const Context& context) {
       evidence.add_device(work, 0, 0);
   }
   if (evidence.empty()) return {};
-  Finding finding{
-      .id = "growing-backward",
-      .try_text =
-          "detach what lives on from one step to the next: it keeps the graphs of all steps before alive, and "
-          "backward(retain_graph=True) goes through them again",
-      .try_code = "state = state.detach()  # at the start of each step; and total += loss.detach()",
-      .confidence = Confidence::kMedium,
-      .confirm_by = "detach it and compare step times and results",
-      .cause = "kept-graph",
-      .part_of = "overhead",
-      .precedence = Precedence::kFails};
+  Finding finding{.id = "growing-backward",
+                  .try_text =
+                      "detach what is passed from one step to the next: it keeps the graphs of all earlier steps "
+                      "alive, and backward(retain_graph=True) runs through them again",
+                  .try_code = "state = state.detach()  # at the start of each step; and total += loss.detach()",
+                  .confidence = Confidence::kMedium,
+                  .confirm_by = "detach it and compare step times and results",
+                  .cause = "kept-graph",
+                  .part_of = "overhead",
+                  .precedence = Precedence::kFails};
   evidence.fill(finding);
   finding.cost_ns = std::max(finding.cost_ns, context.study->per_step(spent_ns));
   finding.share_of_step = context.share_of_step(finding.cost_ns);
   finding.events = static_cast<int64_t>(kept.nodes.size());
-  finding.title = "the backward pass goes through the graphs of up to " +
+  finding.title = "the backward pass runs through the graphs of up to " +
                   counted(std::max<int64_t>(2, kept.passed), "earlier step", "earlier steps") + ", and gets " +
                   counted(kept.more_nodes, "node", "nodes") +
                   " longer with each step: " + short_percent(finding.share_of_step) + " of a step";
@@ -71,18 +70,16 @@ std::vector<Finding> find_growing_backward(const Context& context) {
 std::vector<Rule> kept_graph_rules() {
   return {
       {"growing-backward", "waste", 0.05, true,
-       "The backward pass goes through operators of earlier steps, and through more of them in each step. Something "
-       "that\n"
-       "lives from step to step (the state of a recurrent layer, a sum of losses, a running average) still has its\n"
-       "history: each step hangs its own graph on it. Time and memory of a step grow until memory is full;\n"
-       "backward(retain_graph=True) is what keeps PyTorch from saying so.\n\n"
-       "Found are nodes of the backward pass whose number is lower than that of the first operator of their step, "
-       "where\n"
-       "passes go back further than one step and get longer in more than half of the steps (a graph may be cut now "
-       "and\n"
-       "then). The gain is a replay without these nodes, for the steps that were recorded; a longer run gains more.\n\n"
-       "What to do: detach() what is handed on to the next step, and sum up losses as numbers.\n\n"
-       "When not: gradients are meant to go back through several steps; there the graph has to be cut after a fixed\n"
+       "The backward pass runs through operators of earlier steps, and through more of them in each step. Something\n"
+       "that lives from step to step (the state of a recurrent layer, a sum of losses, a running average) still has\n"
+       "its history: each step appends its graph to it. Time and memory of a step grow until memory is full;\n"
+       "backward(retain_graph=True) suppresses the error that PyTorch would raise.\n\n"
+       "This finding covers nodes of the backward pass whose sequence number is lower than that of the first\n"
+       "operator of their step, where passes reach back further than one step and get longer in more than half of\n"
+       "the steps (the graph may be cut now and then). The gain is a replay without these nodes, for the steps that\n"
+       "were recorded; a longer run gains more.\n\n"
+       "What to do: detach() what is passed on to the next step, and sum losses as numbers.\n\n"
+       "When not: gradients are meant to flow through several steps; then the graph has to be cut after a fixed\n"
        "number of them.",
        find_growing_backward},
   };

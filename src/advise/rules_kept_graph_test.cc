@@ -15,7 +15,7 @@ class RecurrentTraining : public WrittenProgram<RecurrentTraining> {
     builder_.op("aten::mse_loss", {.start_us = at_ + 102, .end_us = at_ + 150, .sequence_number = number + 1});
     const double forward = at_;
     at_ += 160;
-    node("MseLossBackward0", number + 1, forward + 102);
+    if (passes > 0) node("MseLossBackward0", number + 1, forward + 102);
     for (int64_t i = 0; i < passes; ++i) node("CudnnRnnBackward0", number - 10 * i, i == 0 ? forward : -1);
     return end_step();
   }
@@ -58,6 +58,13 @@ TEST(GrowingBackward, a_state_that_keeps_its_graph_is_told_first_with_all_that_i
 
 TEST(GrowingBackward, a_graph_that_is_cut_now_and_then_still_grows_between) {
   EXPECT_NE(find(trained_on_pieces([](int64_t step) { return 1 + (step + 2) % 5; }), "growing-backward"), nullptr);
+}
+
+// Losses of six steps are added up, or an episode is over: the next pass goes back to where the last one was.
+TEST(GrowingBackward, one_pass_for_several_steps_was_said_to_grow) {
+  RecurrentTraining program;
+  for (int64_t step = 0; step < 24; ++step) program.step(step % 6 == 5 ? 6 : 0);
+  EXPECT_EQ(find(program.judged(), "growing-backward"), nullptr);
 }
 
 TEST(GrowingBackward, passes_of_one_length_are_meant_to_be) {

@@ -231,13 +231,13 @@ std::vector<Finding> find_tensor_cores(const Context& context) {
   });
   if (evidence.empty()) return {};
   Finding finding{.id = "tensor-cores-unused",
-                  .try_text = "pad the sizes (vocabulary, hidden, batch) to multiples of 8, better of 64",
+                  .try_text = "pad the sizes (vocabulary, hidden, batch) to multiples of 8, preferably 64",
                   .try_code = "vocab_size = (vocab_size + 63) // 64 * 64",
                   .confidence = Confidence::kLow,
                   .confirm_by = "time one of these matmuls with padded sizes"};
   evidence.fill(finding);
   const Row detail = model.op_detail(device.op[example]);
-  finding.title = "16-bit matmuls with sizes that do not suit tensor cores take " +
+  finding.title = "16-bit matmuls with sizes that do not fit tensor cores take " +
                   short_percent(finding.share_of_step) +
                   " of a step (largest: " + std::string(model.text(model.op_details.input_dims[detail])) + ")";
   return {finding};
@@ -374,13 +374,9 @@ std::vector<Finding> find_casts(const Context& context) {
 std::vector<Rule> kernels_rules() {
   return {
       {"fp64-compute", "kernels", 0.05, true,
-       "Everything that takes a float64 tensor moves twice the bytes, and most devices compute it far slower: at half "
-       "the "
-       "rate\n"
-       "on data center GPUs, at 1/32 or 1/64 on others. It often comes unasked: NumPy's numbers are float64, and one "
-       "such "
-       "tensor\n"
-       "makes the operators behind it float64, too.\n\n"
+       "Everything that takes a float64 tensor moves twice the bytes, and most devices compute it far slower: at\n"
+       "half the rate on data center GPUs, at 1/32 or 1/64 on others. It often happens unintentionally: NumPy's\n"
+       "default is float64, and one such tensor makes the operators after it float64, too.\n\n"
        "The gain is a replay in which matmuls run at float32's rate and everything else takes half as long.\n\n"
        "What to do: .float() where data becomes a tensor; torch.set_default_dtype only if a library needs it.\n\n"
        "When not: the problem needs the precision (simulation, linear solvers).",
@@ -397,17 +393,14 @@ std::vector<Rule> kernels_rules() {
        "When not: code that needs fp32's precision: solvers, some losses, long recurrences.",
        find_fp32_matmul},
       {"tensor-cores-unused", "kernels", 0.03, true,
-       "Tensor cores work on tiles. When a dimension of a 16-bit matmul is no multiple of 8, the library pads, takes "
-       "slower\n"
-       "kernels, or does without tensor cores.\n"
-       "\n"
-       "What to do: pad a vocabulary or a hidden size once, to a multiple of 8 (64 is better still).\n"
-       "\n"
-       "When not: there is little to gain where the matmul is small or bound by memory.",
+       "Tensor cores work on tiles. When a dimension of a 16-bit matmul is not a multiple of 8, the library pads\n"
+       "it, uses slower kernels, or does not use tensor cores at all.\n\n"
+       "What to do: pad a vocabulary or a hidden size once, to a multiple of 8 (64 is better still).\n\n"
+       "When not: there is little to gain if the matmul is small or bound by memory bandwidth.",
        find_tensor_cores},
       {"pointwise-unfused", "kernels", 0.10, true,
-       "Each small kernel reads its tensor from memory and writes it back, and is launched by itself. One kernel that "
-       "does\n"
+       "Each small kernel reads its tensor from memory and writes it back, and is launched separately. One kernel\n"
+       "that does "
        "the whole chain reads and writes once.\n"
        "\n"
        "What to do: torch.compile, which fuses such chains; or an operator that does several of them at once.\n"
@@ -420,7 +413,7 @@ std::vector<Rule> kernels_rules() {
        "a\n"
        ".float() in the middle of bf16 code, or a module kept in fp32.\n"
        "\n"
-       "What to do: keep one type along the way, and let autocast decide where another is needed.\n"
+       "What to do: keep one dtype throughout, and let autocast decide where another is needed.\n"
        "\n"
        "When not: norms, softmax and losses that really need fp32.",
        find_casts},

@@ -55,9 +55,12 @@ std::optional<LongConvolution> long_convolution(const Model& model, Row op) {
   // Where places are left out, Fourier transforms compute them all the same.
   if (!all_ones(numbers[settings]) || !all_ones(numbers[settings + 2]) || numbers[settings + 3] != "False") return {};
   LongConvolution found{.op = op, .taps = 1, .places = 1, .is_backward = is_backward};
+  const auto is_no_size = [](int64_t size) { return size < 1; };  // of a broken trace
+  if (std::any_of(input.begin(), input.end(), is_no_size) || std::any_of(weight.begin(), weight.end(), is_no_size))
+    return {};
   for (size_t i = 2; i < weight.size(); ++i) {
     found.taps *= static_cast<double>(weight[i]);
-    found.places *= static_cast<double>(input[i] + weight[i]);
+    found.places *= static_cast<double>(input[i]) + static_cast<double>(weight[i]);
   }
   if (found.taps < kLongKernel) return {};
   found.is_flat = std::count_if(weight.begin() + 2, weight.end(), [](int64_t size) { return size > 1; }) > 1;
@@ -104,7 +107,7 @@ double at_best_ns(const Context& context, const LongConvolution& one) {
     const int64_t threads = std::max<int64_t>(1, context.model.info.environment.torch_threads);
     return flops / (kFlopsPerNs * static_cast<double>(std::min<int64_t>(threads, 8)));
   }
-  // Of a channel by itself each weight is read for one product.
+  // In a depthwise convolution each weight is read for one product.
   const double of_peak = one.in_group > 1 ? 0.3 : 0.1;
   const analyze::DevicePeaks* peaks = analyze::peaks_of(context.model, 0);
   return flops / (1000 * of_peak * (peaks == nullptr ? 20 : peaks->fp32_tflops));
@@ -113,7 +116,8 @@ double at_best_ns(const Context& context, const LongConvolution& one) {
 int64_t taken_ns(const Context& context, const LongConvolution& one) {
   if (!context.has_device_work) return context.took_ns(one.op);
   int64_t ns = 0;
-  for (const Row work : launched_during(context.model, {one.op})) ns += context.model.device_slices.duration_ns[work];
+  for (const Row work : context.trace.get<launched_work>().during(one.op))
+    ns += context.model.device_slices.duration_ns[work];
   return ns;
 }
 
@@ -135,7 +139,8 @@ std::vector<Finding> find_slow_convolution(const Context& context) {
     const double keep_high = instead_ns / static_cast<double>(ns);
     const double keep_low = std::min(1.0, 2 * keep_high);
     if (context.has_device_work) {
-      for (const Row work : launched_during(model, {row})) evidence.add_device(work, keep_low, keep_high);
+      for (const Row work : context.trace.get<launched_work>().during(row))
+        evidence.add_device(work, keep_low, keep_high);
     } else {
       evidence.add_call(row, keep_low, keep_high);
     }
@@ -147,20 +152,23 @@ std::vector<Finding> find_slow_convolution(const Context& context) {
   }
   if (evidence.empty() || !longest) return {};
   Finding finding{.id = "slow-convolution",
-                  .try_text = "multiply Fourier transforms instead, padded to the sum of both lengths: the same result",
+                  .try_text =
+                      "multiply Fourier transforms instead, padded to the sum of both lengths: the same result "
+                      "but for rounding",
                   .try_code =
                       "n = x.shape[-1] + k.shape[-1] - 1; y = torch.fft.irfft(torch.fft.rfft(x, n) * "
-                      "torch.fft.rfft(k, n), n)",
+                      "torch.fft.rfft(k.flip(-1), n), n)  # conv1d's result with padding=k.shape[-1] - 1; cut off what "
+                      "less padding leaves out",
                   .confidence = Confidence::kMedium,
                   .confirm_by = "compare results and step times",
                   .cause = "slow-convolution"};
   if (longest->is_flat) {
     finding.try_text =
         "one convolution for each dimension, if the kernel is separable as a Gaussian blur is; Fourier transforms of "
-        "both for any other: the same result";
+        "both for any other: the same result but for rounding";
     finding.try_code =
         "y = conv2d(conv2d(x, k[None]), k[:, None])  # or torch.fft.irfft2(torch.fft.rfft2(x, n) * "
-        "torch.fft.rfft2(k, n), n)";
+        "torch.fft.rfft2(k.flip(-2, -1), n), n), cut to the size";
   }
   evidence.fill(finding);
   finding.events = static_cast<int64_t>(ops.size());
@@ -178,20 +186,18 @@ std::vector<Finding> find_slow_convolution(const Context& context) {
 std::vector<Rule> long_kernels_rules() {
   return {
       {"slow-convolution", "kernels", 0.05, true,
-       "A convolution computes as many products for each place as its kernel has weights. With thousands of them (an\n"
-       "echo, a smoothing over a long window, a large blur) Fourier transforms of signal and kernel, multiplied and\n"
-       "transformed back, give the same with a few dozen operations for each place.\n\n"
-       "Found are convolutions and their gradients with 64 weights of a channel and more, without stride and "
-       "dilation,\n"
-       "that take at least two and a half times as long as transforms would, and would at a third of the device's "
-       "peak\n"
-       "(else an algorithm is slow, and not the length): by the number of transforms and their length, at half of the "
-       "device's memory bandwidth, or at what transforms reach on a core. Needs shapes and the\n"
-       "numbers that operators get. The gain is a replay with that time.\n\n"
-       "What to do: torch.fft.rfft of both with n = length + kernel - 1 places (or the next product of 2, 3 and 5),\n"
+       "A convolution computes as many products per position as its kernel has weights. With thousands of them (an\n"
+       "echo, smoothing over a long window, a large blur), multiplying the Fourier transforms of signal and kernel\n"
+       "and transforming back gives the same result with a few dozen operations per position.\n\n"
+       "This finding covers convolutions and their gradients with 64 weights per channel and more, without stride\n"
+       "and dilation, that take at least two and a half times as long as transforms would, and still would at a\n"
+       "third of the device's peak (otherwise the algorithm is slow, not the length). The time of the transforms is\n"
+       "estimated from their number and length, at half of the device's memory bandwidth, or at the typical speed\n"
+       "of a CPU core. Needs shapes and the numeric arguments of operators. The gain is a replay with that time.\n\n"
+       "What to do: torch.fft.rfft of both with n = length + kernel - 1 (or the next product of 2, 3 and 5),\n"
        "multiply, irfft, and cut to the length. torch convolutions are correlations: flip the kernel, or take the\n"
        "conjugate of its transform. A Gaussian or another separable kernel: one convolution for each dimension.\n\n"
-       "When not: results in 16 bits, which transforms do not take in all sizes; kernels that are long because of\n"
+       "When not: 16-bit data, which transforms do not support in all sizes; kernels that are long because of\n"
        "dilation.",
        find_slow_convolution},
   };

@@ -55,6 +55,19 @@ TEST(SlowConvolution, gradients_of_the_kernel_count_too) {
   EXPECT_GT(found.findings[0].gain.middle_ns(), 7e6);
 }
 
+// torch convolves without turning the kernel around.
+TEST(SlowConvolution, the_code_to_try_was_that_of_a_kernel_turned_around) {
+  EXPECT_NE(filtered(6000, kLong, kDense).findings[0].try_code.find("k.flip(-1)"), std::string::npos);
+}
+
+TEST(SlowConvolution, sizes_of_a_broken_trace_were_no_numbers) {
+  for (const std::string_view dims :
+       {"[[2, 1, -8192], [8, 1, 512], [], [], [], [], [], [], []]",
+        "[[2, 1, 9223372036854775807], [8, 1, 9223372036854775807], [], [], [], [], [], [], []]"}) {
+    EXPECT_EQ(find(filtered(6000, dims, kDense), "slow-convolution"), nullptr) << dims;
+  }
+}
+
 // Five by five by five weights, and a first choice of algorithm that takes very long.
 TEST(SlowConvolution, an_algorithm_that_is_slow_for_its_size_is_none) {
   EXPECT_EQ(find(filtered(60'000, "[[2, 4, 24, 24, 24], [4, 4, 5, 5, 5], [], [], [], [], [], [], []]",

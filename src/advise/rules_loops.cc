@@ -1,4 +1,4 @@
-// Loops that call the same few operators many times in a step, where one call on a batch would do.
+// Loops that call the same few operators many times in a step, where one batched call would be enough.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -20,8 +20,8 @@ constexpr size_t kShortBody = 3;  // a number is computed and read
 // What a kernel takes however little it does: of many small ones in a row, the batched one pays that once.
 constexpr double kLeastKernelNs = 2'000;
 
-// Of what small operators compute on a CPU: setting up, first touches, vectors that are not full. A batched one does
-// without; the rest of the computing stays.
+// Share of what small operators compute on a CPU: setting up, first touches, vectors that are not full. A batched one
+// does without; the rest of the computing stays.
 constexpr double kSmallPart = 0.35;
 
 analyze::WhatIf without(const Context& context, const std::vector<const analyze::Loop*>& loops, double keep_host,
@@ -29,8 +29,7 @@ analyze::WhatIf without(const Context& context, const std::vector<const analyze:
   const Model& model = context.model;
   analyze::WhatIf change;
   const analyze::HostChain& chain = context.study->host->chains[0];
-  std::vector<double> dispatch;  // without a device, what operators compute stays
-  if (!context.has_device_work) dispatch = analyze::dispatch_shares(model, chain, context.window);
+  const std::vector<double>& dispatch = context.study->dispatch;  // without a device, what operators compute stays
   std::vector<const analyze::Loop*> sorted = loops;
   std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
   const auto cut = [&](const analyze::Loop& loop, int64_t start_ns, int64_t end_ns) {
@@ -114,7 +113,8 @@ Remedy remedy_for(const Model& model, const analyze::Loop& loop) {
   }
   if (loop.chained) {
     return {
-        "each round needs the one before it: run several sequences as one batch, compile what a round does, or use an "
+        "each iteration needs the one before it: run several sequences as one batch, compile the body of the loop, or "
+        "use an "
         "operator for the whole recurrence (nn.LSTM, cumsum, cumprod)",
         "step = torch.compile(step)  # or x of shape [sequences, ...] instead of one after the other"};
   }
@@ -130,7 +130,7 @@ Remedy remedy_for(const Model& model, const analyze::Loop& loop) {
         "norms = torch._foreach_norm(list(model.parameters()))  # instead of [p.norm() for p in parameters]"};
   }
   if (embeds) {
-    return {"look all of them up in one call: one embedding table with offsets, or all ids in one tensor",
+    return {"do all lookups in one call: one embedding table with offsets, or all ids in one tensor",
             "nn.EmbeddingBag(rows_of_all_tables, size)  # ids of table i plus the rows of those before it"};
   }
   if (in_place) {
@@ -143,14 +143,14 @@ Remedy remedy_for(const Model& model, const analyze::Loop& loop) {
         "values = torch.stack([x.norm() for x in xs]).tolist()  # or torch._foreach_norm(xs), instead of .item() each"};
   }
   if (gathers && !multiplies) {
-    return {"do all rounds in one call over all indices: index_add, scatter_reduce, or a sorted batch",
+    return {"do all iterations in one call over all indices: index_add, scatter_reduce, or a sorted batch",
             "out = torch.zeros_like(x).index_add_(0, target, x[source])  # instead of one sum for each target"};
   }
   if (multiplies) {
-    return {"do all rounds in one call: stack the pieces along a dimension and use the batched operator",
+    return {"do all iterations in one call: stack the pieces along a dimension and use the batched operator",
             "y = torch.bmm(x, w)  # instead of [x[i] @ w[i] for i in range(n)]"};
   }
-  return {"do all rounds in one call: stack the pieces along a dimension, or let torch.func.vmap do it",
+  return {"do all iterations in one call: stack the pieces along a dimension, or let torch.func.vmap do it",
           "y = torch.func.vmap(f)(x)  # instead of [f(x[i]) for i in range(n)]"};
 }
 
@@ -179,7 +179,7 @@ std::vector<Finding> find_repeated(const Context& context) {
                    : longest->reads ? ", and waits for a number each time"
                    : longest->items ? ", each time for other tensors of a list"
                                     : "");
-  if (longest->chained) finding.title += ", each from what the one before made";
+  if (longest->chained) finding.title += ", each from the result of the one before";
   if (longest->python != kNoRow) finding.title += ", in " + std::string(model.text(host.name[longest->python]));
   finding.title += ": " + short_time(finding.cost_ns) + " of each step (" + short_percent(finding.share_of_step) + ")";
   for (const Row row : longest->body) {
@@ -224,7 +224,7 @@ void fill_from_loops(const Context& context, const std::vector<const analyze::Lo
     spent_ns += context.took_ns(loop->start_ns, loop->end_ns);
     finding.events += loop->rounds;
   }
-  // Of what was recorded, waits for a core left out on both sides: what stays without the recorder's part.
+  // Share of the recorded time, waits for a core excluded on both sides: what stays without the recorder's part.
   const Context calls = with_true_calls(context);
   const int64_t steps = std::max<int64_t>(1, context.step_count);
   const int64_t took_ns = context.took_ns(context.window.start_ns, context.window.end_ns) / steps;
@@ -263,28 +263,20 @@ std::vector<Rule> loops_rules() {
        "A Python loop calls the same few operators for one element, time step, table or expert after another. Each "
        "call\n"
        "costs the host the same, however little it computes, and each kernel is too small to fill the device.\n\n"
-       "Found are at least eight rounds of the same operators in a row, in which each round picks its piece of a "
-       "tensor\n"
-       "(select, slice, index, embedding), reads a number or a size, runs a recurrent cell, or changes a tensor in "
-       "place.\n"
-       "Rounds may have an operator more or less (an image that is mirrored, another that is not). What goes back "
-       "through\n"
-       "the later rounds in the backward pass counts with them.\n"
-       "Layers of a model repeat as well: rounds with normalization, convolution or attention count only if they go "
-       "back\n"
-       "through the same weights or have a backward pass of their own. The gain is a replay with one round left; its\n"
-       "kernels do the work of all.\n"
-       "Where the recording follows tensors (firelane record does), rounds of which each goes on with what the one "
-       "before\n"
-       "made are told: with weights of their own they are layers and no loop, with the same weights a recurrence. "
-       "Rounds "
-       "that\n"
-       "all work on the same tensors are a loop, whatever they compute: a convolution with one filter after "
-       "another.\n\n"
+       "This finding covers at least eight iterations of the same operators in a row, in which each iteration takes\n"
+       "its piece of a tensor (select, slice, index, embedding), reads a number or a size, runs a recurrent cell,\n"
+       "or changes a tensor in place. Iterations may differ by an operator or two (one image is flipped, another is\n"
+       "not). Their backward operators are included. Layers of a model repeat as well: iterations with\n"
+       "normalization, convolution or attention count only if they share their weights or have a backward pass of\n"
+       "their own. The gain is a replay with one iteration left, whose kernels do the work of all. Where the\n"
+       "recording follows tensors (firelane record does), iterations that each continue from the previous one's\n"
+       "result are recognized: with their own weights they are layers, not a loop; with the same weights they are a\n"
+       "recurrence. Iterations that all work on the same tensors are a loop, whatever they compute, such as a\n"
+       "convolution with one filter after another.\n\n"
        "What to do: one call on a batch: bmm instead of a loop over experts or heads, nn.LSTM instead of LSTMCell, "
        "one\n"
        "embedding table with offsets, index_add or scatter over all indices, torch.func.vmap.\n\n"
-       "When not: rounds that depend on each other and have no batched operator; there, CUDA graphs help.",
+       "When not: iterations that depend on each other and have no batched operator; there, CUDA graphs help.",
        find_repeated},
   };
 }

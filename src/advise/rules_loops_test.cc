@@ -297,7 +297,7 @@ TEST(HostCompute, what_is_brought_from_the_device_to_be_computed_with_goes_with_
   ASSERT_FALSE(judged.findings.empty());
   const Finding& finding = judged.findings[0];
   EXPECT_EQ(finding.id, "host-compute");
-  EXPECT_NE(finding.title.find("brought from the device"), std::string::npos) << finding.title;
+  EXPECT_NE(finding.title.find("copied from the device"), std::string::npos) << finding.title;
   EXPECT_NEAR(static_cast<double>(finding.gain.middle_ns()), 5e6, 4e5);
   EXPECT_EQ(find(judged, "host-sync"), nullptr) << "the wait goes with it";
 }

@@ -138,7 +138,7 @@ std::vector<Finding> find_leak(const Context& context) {
     std::string who;
     if (!device.growth_owners.empty()) {
       const analyze::MemoryOwner& owner = device.growth_owners.front();
-      who = "; most by " + (owner.op.empty() ? "code outside of ops" : owner.op) +
+      who = "; most by " + (owner.op.empty() ? "code outside ops" : owner.op) +
             (owner.module.empty() ? "" : " in " + owner.module);
     }
     const Full full = when_full(context, device);
@@ -192,11 +192,12 @@ std::vector<Finding> find_thrash(const Context& context) {
     evidence.add_wait(row);  // cudaFree waits for the device
   }
   if (evidence.empty()) return {};
-  Finding finding{.id = "allocator-thrash",
-                  .try_text = "keep shapes the same from step to step, leave out empty_cache(), leave memory free",
-                  .try_code = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
-                  .confidence = Confidence::kMedium,
-                  .confirm_by = "record more steps: calls that end after some steps are warm-up"};
+  Finding finding{
+      .id = "allocator-thrash",
+      .try_text = "keep shapes the same from step to step, remove empty_cache(), and leave some memory free",
+      .try_code = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+      .confidence = Confidence::kMedium,
+      .confirm_by = "record more steps: calls that end after some steps are warm-up"};
   evidence.fill(finding);
   finding.title = "the allocator asks the driver for memory in the middle of training: " +
                   counted(evidence.count(), "call", "calls") + " in " + counted(context.step_count, "step", "steps");
@@ -243,38 +244,36 @@ std::vector<Rule> memory_rules() {
        "When not: sizes never change, and the program has passed its largest step.",
        find_near_limit},
       {"memory-spike", "memory", 0, false,
-       "One op needs much more memory for a moment than before and after it. It sets the peak, and so the batch size, "
-       "for the\n"
-       "whole program. Typical: a loss over a large vocabulary, a mask of sequence x sequence, a cast of everything.\n"
+       "One op briefly needs much more memory than is used before and after it. It determines the peak, and so the\n"
+       "largest batch size, of the whole program. Typical: a loss over a large vocabulary, a mask of sequence x\n"
+       "sequence, a cast of everything.\n"
        "\n"
        "What to do: compute it in pieces, or with a fused operator that does not write the large intermediate.\n"
        "\n"
        "When not: the peak is far from the device's memory.",
        find_spike},
       {"memory-leak", "memory", 0, false,
-       "Every step after the first ends with more memory than the one before. Usually a list of losses that still hold "
-       "their\n"
-       "graph, or a cache without a limit. It ends in an out-of-memory error, only later. It comes first where the "
-       "device is\n"
-       "full within an hour or 10,000 steps at this pace.\n"
-       "\n"
-       "What to do: keep numbers, not tensors with a history (loss.detach(), or loss.item() once in a while); bound "
+       "Every step after the first ends with more memory than the one before. Usually a list of losses that still\n"
+       "hold their graph, or a cache without a limit. It ends in an out-of-memory error sooner or later. It is\n"
+       "listed first if the device is full within an hour or 10,000 steps at this pace.\n\n"
+       "What to do: keep numbers, not tensors with an autograd history (loss.detach(), or loss.item() once in a\n"
+       "while); bound "
        "caches.\n"
        "\n"
        "When not: something is meant to grow, such as a decoder's cache while it generates.",
        find_leak},
       {"memory-fragmentation", "memory", 0, false,
-       "The allocator has reserved much more than tensors use, even at the peak. Blocks of different sizes that come "
-       "and go\n"
-       "leave holes that later requests do not fit. Sizes that change from step to step are the usual cause.\n"
+       "The allocator has reserved much more than tensors use, even at the peak. Blocks of different sizes that are\n"
+       "allocated and freed leave holes that later requests do not fit into. Sizes that change from step to step\n"
+       "are the usual cause.\n"
        "\n"
        "What to do: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; pad inputs to a few sizes.\n"
        "\n"
        "When not: there is memory to spare: cached blocks cost nothing by themselves.",
        find_fragmentation},
       {"allocator-thrash", "memory", 0.01, true,
-       "cudaMalloc and cudaFree inside steps: torch's cache did not have a block that fits, or was told to give memory "
-       "back.\n"
+       "cudaMalloc and cudaFree inside steps: torch's cache did not have a fitting block, or was told to release\n"
+       "memory. "
        "Each call costs up to a millisecond, and cudaFree waits for the device.\n"
        "\n"
        "What to do: take torch.cuda.empty_cache() out of the loop; expandable segments; fewer different sizes.\n"
@@ -282,8 +281,8 @@ std::vector<Rule> memory_rules() {
        "When not: it is normal in the first steps.",
        find_thrash},
       {"small-batch", "memory", 0.05, true,
-       "The device waits for the host while most of its memory is free. More samples per step cost the host nearly "
-       "nothing.\n"
+       "The device waits for the host while most of its memory is free. More samples per step cost the host almost\n"
+       "nothing. "
        "The gain is per sample; a step itself gets longer.\n"
        "\n"
        "What to do: a larger batch, with the learning rate to go with it.\n"

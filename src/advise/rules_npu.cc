@@ -1,4 +1,4 @@
-// What torch_npu's traces show and no other: operators that CANN compiles, or looks up, while the program runs.
+// Specific to torch_npu's traces: operators that CANN compiles, or looks up, while the program runs.
 #include <string>
 #include <string_view>
 #include <utility>
@@ -63,13 +63,12 @@ std::vector<Finding> find_compiled_operators(const Context& context) {
   finding.gain = {context.gain_ns(without(kLowGain)), context.gain_ns(without(1))};
   finding.events = static_cast<int64_t>(calls.compiling.size());
   const int64_t per_step = context.study->per_step(finding.events);
-  finding.title =
-      "CANN compiles operators, or looks for compiled ones, as they are called: aclopCompileAndExecute takes " +
-      short_time(finding.cost_ns) + " of each step (" + short_percent(finding.share_of_step) + ")" +
-      (per_step > 0 ? " in " + counted(per_step, "call", "calls") : "");
+  finding.title = "CANN compiles operators, or looks them up, at each call: aclopCompileAndExecute takes " +
+                  short_time(finding.cost_ns) + " of each step (" + short_percent(finding.share_of_step) + ")" +
+                  (per_step > 0 ? " in " + counted(per_step, "call", "calls") : "");
   finding.try_text =
-      "use the operators of CANN's operator package instead, and plain tensor formats; set both where the program "
-      "begins";
+      "use the operators of CANN's operator package instead, and plain tensor formats; set both at the start of the "
+      "program";
   finding.try_code =
       "torch_npu.npu.set_compile_mode(jit_compile=False); torch_npu.npu.config.allow_internal_format = False";
   finding.confirm_by = "time some steps with the change; without the operator package it has no effect";
@@ -83,16 +82,13 @@ std::vector<Finding> find_compiled_operators(const Context& context) {
 std::vector<Rule> npu_rules() {
   return {
       {"npu-compiled-operators", "host", 0.03, true,
-       "torch_npu runs an operator in one of two ways. aclnn... calls launch kernels of CANN's operator package, "
-       "which\n"
-       "takes some ten microseconds. aclopCompileAndExecute compiles the operator for the shapes it is called with, "
-       "or\n"
-       "finds what was compiled before, and takes about a millisecond even then; conversions to formats of the device\n"
-       "(TransData) come with it.\n\n"
-       "The expected gain is a replay of the trace in which these calls are as short as the aclnn... calls (upper "
-       "end),\n"
-       "or half way there (lower end).\n\n"
-       "What to do: torch_npu.npu.set_compile_mode(jit_compile=False) where the program begins, before the first\n"
+       "torch_npu runs an operator in one of two ways. aclnn... calls launch kernels of CANN's operator package,\n"
+       "which takes tens of microseconds. aclopCompileAndExecute compiles the operator for the shapes it is called\n"
+       "with, or looks up an earlier result, and takes about a millisecond even then; conversions to formats of the\n"
+       "device (TransData) come with it.\n\n"
+       "The expected gain is a replay of the trace in which these calls are as short as the aclnn... calls (upper\n"
+       "end), or halfway there (lower end).\n\n"
+       "What to do: torch_npu.npu.set_compile_mode(jit_compile=False) at the start of the program, before the first\n"
        "operator; torch_npu.npu.config.allow_internal_format = False with it.\n\n"
        "When not: without the operator package for this device nothing changes. Some kernels that are compiled for "
        "one\n"

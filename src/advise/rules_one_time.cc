@@ -1,4 +1,4 @@
-// Costs that come once, inside of the measured steps: loading kernels, compiling and tuning, first calls, first memory.
+// One-time costs inside the measured steps: loading kernels, compiling and tuning, first calls, first memory.
 #include <algorithm>
 #include <array>
 #include <unordered_map>
@@ -140,7 +140,7 @@ OneTime first_calls(const Context& context) {
 
 // cudaMalloc and its like in the first judged step, when the later ones hardly do it: the pool was being filled.
 OneTime first_memory(const Context& context) {
-  OneTime out{.what = "memory was asked from the driver"};
+  OneTime out{.what = "memory was requested from the driver"};
   const analyze::Breakdown& breakdown = context.study->breakdown;
   constexpr auto kAllocation = static_cast<size_t>(analyze::Activity::kAllocation);
   if (breakdown.steps.size() < 3) return out;
@@ -193,17 +193,13 @@ std::vector<Finding> find_one_time_costs(const Context& context) {
 std::vector<Rule> one_time_rules() {
   return {
       {"one-time-costs", "training", 0.02, false,
-       "The first use of a kernel loads it from the library; torch.compile, Triton and cuDNN's benchmark mode compile "
-       "or\n"
-       "try variants; the first operators ask the driver for memory and workspaces. That is paid once and does not\n"
-       "belong in a measurement.\n\n"
-       "Counted are calls and marked stretches that load kernels, torch.compile's and Triton's own regions, the excess "
-       "of\n"
-       "an operator's first call over the median of its later ones, and over the longest in each later step (five "
-       "times "
-       "as\n"
-       "long, 0.2 ms more, same shapes), and\n"
-       "cudaMalloc in a first step that the later steps do not repeat.\n\n"
+       "The first use of a kernel loads it from the library; torch.compile, Triton and cuDNN's benchmark mode\n"
+       "compile or try variants; the first operators ask the driver for memory and workspaces. That is paid once\n"
+       "and should not be part of a measurement.\n\n"
+       "It counts calls and marked ranges that load kernels, the regions of torch.compile and Triton, the excess of\n"
+       "an operator's first call over its later ones with the same shapes (if it takes five times as long and 0.2\n"
+       "ms more than their median, and than the longest in each later step), and cudaMalloc calls in a first step\n"
+       "that the later steps do not repeat.\n\n"
        "What to do: more warm-up before recording.\n\n"
        "When not: programs that run only a few steps pay this for real.",
        find_one_time_costs},

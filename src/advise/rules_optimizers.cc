@@ -1,5 +1,5 @@
-// Optimizers that step one after the other, where one with all of their parameters would do; and an optimizer with a
-// group for each few of them.
+// Optimizers that step one after the other, where one with all of their parameters would be enough; and an optimizer
+// with a group for every few of them.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -21,8 +21,8 @@ namespace {
 
 constexpr size_t kLeastInARow = 4;            // two or three are a generator and its judges
 constexpr int64_t kLongestPauseNs = 200'000;  // from one to the next
-// Of what the later ones take on the host, what stays when their parameters are in the first one's lists: its loop over
-// parameters in Python. Without a device the operators stay as well, which compute.
+// Share of the host time of the later ones that remains when their parameters are in the first one's lists: its loop
+// over parameters in Python. Without a device the operators stay as well, which compute.
 constexpr double kTogetherLow = 0.5;
 constexpr double kTogetherHigh = 0.2;
 constexpr double kLeastUpdateNs = 2'000;  // of a kernel, however little it does
@@ -140,11 +140,12 @@ std::vector<Finding> find_many_optimizers(const Context& context) {
                   " optimizers step one after the other in each step: " + short_time(finding.cost_ns) + " of it (" +
                   short_percent(finding.share_of_step) + ")";
   add_longest(finding, model, std::move(rows));
-  finding.try_text = "give one optimizer all parameters, in groups where rates differ: it updates them together";
+  finding.try_text =
+      "give all parameters to one optimizer, in groups where learning rates differ: it updates them together";
   finding.try_code =
       "torch.optim.AdamW([{\"params\": part.parameters(), \"lr\": lr} for part, lr in parts], fused=True)";
   finding.confidence = Confidence::kMedium;
-  finding.confirm_by = "compare step times; optimizers of different kinds stay apart";
+  finding.confirm_by = "compare step times; optimizers of different classes cannot be merged";
   finding.part_of = "overhead";
   finding.cause = "loop";
   return {finding};
@@ -210,9 +211,7 @@ analyze::WhatIf in_one_group(const Context& context, const std::vector<Grouped>&
                              bool larger_kernels) {
   const Model& model = context.model;
   const HostSlices& host = model.host_slices;
-  std::vector<double> dispatch;  // without a device, what operators compute stays
-  if (!context.has_device_work)
-    dispatch = analyze::dispatch_shares(model, context.study->host->chains[0], context.window);
+  const std::vector<double>& dispatch = context.study->dispatch;  // without a device, what operators compute stays
   analyze::WhatIf change;
   std::vector<Row> later;
   for (const Grouped& grouped : all) {
@@ -265,7 +264,7 @@ std::vector<Finding> find_many_groups(const Context& context) {
                   std::string(model.text(model.host_slices.name[all.front().calls.back()])) +
                   "): " + short_percent(finding.share_of_step) + " of a step";
   add_longest(finding, model, std::move(rows));
-  finding.try_text = "put parameters with the same settings into one group: each group is updated by calls of its own";
+  finding.try_text = "put parameters with the same settings into one group: each group is updated by separate calls";
   finding.try_code =
       "torch.optim.AdamW([{\"params\": weights, \"weight_decay\": 0.1}, {\"params\": biases, \"weight_decay\": 0}])";
   finding.confidence = Confidence::kMedium;
@@ -280,30 +279,26 @@ std::vector<Finding> find_many_groups(const Context& context) {
 std::vector<Rule> optimizers_rules() {
   return {
       {"many-optimizers", "training", 0.03, true,
-       "Each part of a model has an optimizer of its own, and they step one after the other. Every call walks through\n"
-       "its parameters in Python and launches the same few kernels for a handful of tensors.\n\n"
-       "Found are at least four Optimizer.step calls of one class in a row, with no operator between them; zero_grad\n"
-       "calls in a row count with them. The gain is a replay in which the first one's kernels do the work of all. "
-       "Steps\n"
-       "with a backward pass between them (alternating training, gradient accumulation that updates too often) are "
-       "not\n"
-       "meant: one step for all would be another algorithm.\n\n"
-       "What to do: one optimizer with a parameter group for each part; each group has its own rate and decay.\n\n"
+       "Each part of a model has its own optimizer, and they step one after the other. Every call iterates over its\n"
+       "parameters in Python and launches the same few kernels for a handful of tensors.\n\n"
+       "This finding covers at least four Optimizer.step calls of one class in a row, with no operator between\n"
+       "them; zero_grad calls in a row count as well. The gain is a replay in which the first one's kernels do the\n"
+       "work of all. Steps with a backward pass between them (alternating training, gradient accumulation that\n"
+       "updates too often) are excluded: one step for all would be a different algorithm.\n\n"
+       "What to do: one optimizer with a parameter group for each part; each group has its own learning rate and\n"
+       "weight decay.\n\n"
        "When not: the optimizers are stepped in the backward pass on purpose, to free each gradient at once.",
        find_many_optimizers},
       {"many-groups", "training", 0.03, true,
-       "An optimizer has a group for each parameter, or for each few, as loops over named_parameters() make them to "
-       "set\n"
-       "the decay of each. The fused and the foreach implementations update one group after the other, so that each "
-       "call is\n"
-       "for a handful of tensors, and Python prepares every group.\n\n"
-       "Found are steps with calls for at least eight groups, of four tensors or fewer on average. Needs a recording "
-       "that\n"
-       "follows tensors (firelane record does). The gain is a replay in which the first group's calls do the work of "
-       "all;\n"
-       "on a CPU, what they compute stays.\n\n"
-       "What to do: one group for all parameters with the same settings; decay and no decay are two.\n\n"
-       "When not: each group has a learning rate of its own, which a schedule changes.",
+       "An optimizer has one parameter group per parameter, or per few, as created by loops over named_parameters()\n"
+       "that set the weight decay of each. The fused and foreach implementations update one group after the other,\n"
+       "so each call handles only a few tensors, and Python prepares every group.\n\n"
+       "This finding covers steps with calls for at least eight groups, of four tensors or fewer on average. Needs\n"
+       "a recording that follows tensors (firelane record does). The gain is a replay in which the first group's\n"
+       "calls do the work of all; on a CPU, their computation stays.\n\n"
+       "What to do: one group for all parameters with the same settings, for example one with weight decay and one\n"
+       "without.\n\n"
+       "When not: each group has its own learning rate, which a schedule changes.",
        find_many_groups},
   };
 }

@@ -1,4 +1,4 @@
-// Padding: positions of a batch that hold nothing, as far as shapes tell.
+// Padding: positions of a batch that contain no data, as far as shapes show.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -113,7 +113,7 @@ analyze::WhatIf less_padding(const Context& context, const analyze::Phases& phas
     return change;
   }
   const analyze::HostChain& chain = context.study->host->chains[0];
-  const std::vector<double> dispatch = analyze::dispatch_shares(model, chain, context.window);
+  const std::vector<double>& dispatch = context.study->dispatch;
   for (size_t i = chain.segment_after(context.window.start_ns); i < chain.segments.size(); ++i) {
     const analyze::HostSegment& segment = chain.segments[i];
     if (segment.start_ns >= context.window.end_ns) break;
@@ -147,7 +147,7 @@ std::vector<Finding> find_padding(const Context& context) {
   finding.try_text =
       "put samples of similar length into one batch, or pack them without padding (nested tensors, one long row with "
       "offsets)";
-  finding.try_code = "samples.sort(key=len)  # and cut batches from neighbours; shuffle the batches";
+  finding.try_code = "samples.sort(key=len)  # and form batches of neighbors; shuffle the batches";
   finding.confirm_by = "time some steps with batches that are sorted by length";
   return {finding};
 }
@@ -200,14 +200,14 @@ std::vector<Rule> padding_rules() {
   return {
       {"padding", "waste", 0.05, true,
        "Samples of different lengths are padded to one length, and all operators compute on the padding as well.\n\n"
-       "Told by shapes: pad_sequence gets samples of different lengths, or each sample of token numbers is padded by\n"
-       "itself (pad, constant_pad_nd), on the thread that trains or in one that was recorded with it. A fifth of all\n"
-       "positions or more must be padding. Batches that come padded out of DataLoader workers or a file are not told:\n"
-       "a trace has shapes and no values; a note says so where an embedding's padding_idx or a mask points to them.\n"
-       "The gain is a replay in which operators outside of the optimizer take less by half of that part, or all of it."
-       "\n\n"
-       "What to do: batches of samples of similar length (sort, or buckets); packing; nested tensors.\n\n"
-       "When not: shapes must stay the same (CUDA graphs, a compiler that would compile each length).",
+       "Detected from shapes: pad_sequence gets samples of different lengths, or each sample of token ids is padded\n"
+       "separately (pad, constant_pad_nd), on the training thread or another recorded one. A fifth of all positions\n"
+       "or more must be padding. Batches that arrive already padded from DataLoader workers or a file cannot be\n"
+       "detected, because a trace has shapes and no values; a note says so where an embedding's padding_idx or a\n"
+       "mask suggests padding. The gain is a replay in which operators outside the optimizer are shorter by half of\n"
+       "that share (lower end) or all of it (upper end).\n\n"
+       "What to do: batches of samples of similar length (sorted, or in buckets); packing; nested tensors.\n\n"
+       "When not: shapes must stay the same (CUDA graphs, or a compiler that would recompile for each length).",
        find_padding},
   };
 }

@@ -1,9 +1,11 @@
-// Products that another order, or another grouping, computes with far less work: chains of products, and products with
-// one matrix that is given to each of many.
+// Matmuls that take far less work in another order, or another grouping: chains of matmuls, and matmuls with one matrix
+// for a whole batch.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "advise/kernel_evidence.h"
@@ -22,8 +24,10 @@ using analyze::TensorGraph;
 using analyze::TensorUse;
 
 std::string times_text(double factor) {
-  const std::string text = std::to_string(factor < 10 ? factor : static_cast<double>(static_cast<int64_t>(factor)));
-  return text.substr(0, factor < 10 ? 3 : text.find('.')) + " times";
+  constexpr double kWithDigit = 10;
+  const std::string text =
+      factor < kWithDigit ? std::to_string(factor).substr(0, 3) : std::to_string(std::llround(factor));
+  return text + " times";
 }
 
 std::string matrix_text(int64_t batch, int64_t rows, int64_t columns) {
@@ -62,8 +66,9 @@ std::optional<Chain> chain_of(const Context& context, const TensorGraph& graph, 
   const Product& first = chain.first;
   // A bias would have to be multiplied, too.
   if (first.adds || first.batch != second.batch) return {};
-  const auto taken = static_cast<double>((is_left ? second.left : second.right)->elements());
-  if (taken != first.result_elements()) return {};
+  // As it is, or transposed; a reshape between the two may join other dimensions.
+  const std::pair taken = is_left ? std::pair(second.rows, second.inner) : std::pair(second.inner, second.columns);
+  if (taken != std::pair(first.rows, first.columns) && taken != std::pair(first.columns, first.rows)) return {};
   const auto batch = static_cast<double>(first.batch);
   const auto other = static_cast<double>(is_left ? second.columns : second.rows);
   const auto inner = static_cast<double>(first.inner);
@@ -114,7 +119,7 @@ std::vector<Finding> find_contraction_order(const Context& context) {
   }
   if (largest == nullptr) return {};
   Finding finding{.id = "contraction-order",
-                  .try_text = "set parentheses so that the small product comes first: the result is the same",
+                  .try_text = "add parentheses so that the small matmul comes first: the result is the same",
                   .try_code = largest->is_left ? "out = a @ (b @ c)  # instead of (a @ b) @ c"
                                                : "out = (a @ b) @ c  # instead of a @ (b @ c)",
                   .confidence = Confidence::kMedium,
@@ -126,7 +131,7 @@ std::vector<Finding> find_contraction_order(const Context& context) {
   const Product& first = largest->first;
   const double flops = first.flops() + largest->second.flops();
   finding.title = "a product makes " + matrix_text(first.batch, first.rows, first.columns) + " of " +
-                  factors_text(first) + ", which the next product takes together again: in the other order it is " +
+                  factors_text(first) + ", which the next matmul reduces again: in the other order it is " +
                   times_text(flops / largest->least_flops) + " less work; it takes " +
                   short_percent(finding.share_of_step) + " of a step";
   return {finding};
@@ -139,17 +144,24 @@ struct Shared {
   double times = 1;              // for so many
 };
 
-// How often a use holds each of its numbers, by leading dimensions with stride 0.
+// How often a use holds each of its numbers, by dimensions with stride 0.
 double repeats_of(const TensorUse& use) {
   const int64_t distinct = use.distinct_elements();
   return distinct <= 0 ? 1 : static_cast<double>(use.elements()) / static_cast<double>(distinct);
 }
 
+// [b, n, k] with the same n x k numbers for all b. Rows or columns of it that are the same are something else.
+bool is_shared_in_batch(const TensorUse& factor) {
+  if (factor.dims.size() != 3 || factor.strides.size() != 3 || factor.strides[0] != 0) return false;
+  const auto differs = [&](size_t dim) { return factor.dims[dim] == 1 || factor.strides[dim] != 0; };
+  return differs(1) && differs(2);
+}
+
 std::optional<Shared> shared_of(const Context& context, const TensorGraph& graph, const Product& product,
                                 const TensorUse& factor) {
   Shared shared{.product = product, .copies = {}};
-  if (repeats_of(factor) > 1) {
-    shared.times = repeats_of(factor);
+  if (is_shared_in_batch(factor)) {
+    shared.times = static_cast<double>(product.batch);
     return shared;
   }
   if (factor.value == kNoValue) return {};
@@ -177,7 +189,7 @@ std::vector<Finding> find_broadcast_operand(const Context& context) {
     if (!product || product->batch < 2) continue;
     const std::optional<Shared> left = shared_of(context, graph, *product, *product->left);
     const std::optional<Shared> right = shared_of(context, graph, *product, *product->right);
-    // Of two that are the same for all, there is one product.
+    // If both are the same for the whole batch, there is only one product.
     if (left.has_value() == right.has_value()) continue;
     all.push_back(left ? *left : *right);
   }
@@ -188,7 +200,7 @@ std::vector<Finding> find_broadcast_operand(const Context& context) {
   double largest_ns = 0;
   for (const Shared& shared : all) {
     const Product& product = shared.product;
-    const bool on_right = repeats_of(*product.right) > 1 ||
+    const bool on_right = is_shared_in_batch(*product.right) ||
                           (!shared.copies.empty() && graph.values[product.right->value].maker == shared.copies[0]);
     const double groups = static_cast<double>(product.batch) / shared.times;
     const auto rows = shared.times * static_cast<double>(on_right ? product.rows : product.columns);
@@ -208,7 +220,9 @@ std::vector<Finding> find_broadcast_operand(const Context& context) {
           const bool adds_up = name_of_node(context.model, graph, reader) == "aten::sum" &&
                                static_cast<double>(graph.nodes[reader].uses[0].elements()) >=
                                    shared.times * static_cast<double>(product.inner) * columns;
-          if (adds_up && std::find(nodes.begin(), nodes.end(), reader) == nodes.end()) sums.push_back(reader);
+          const bool is_known = std::find(nodes.begin(), nodes.end(), reader) != nodes.end() ||
+                                std::find(sums.begin(), sums.end(), reader) != sums.end();
+          if (adds_up && !is_known) sums.push_back(reader);
         }
       }
     }
@@ -226,7 +240,7 @@ std::vector<Finding> find_broadcast_operand(const Context& context) {
   if (largest == nullptr) return {};
   const Product& product = largest->product;
   Finding finding{.id = "broadcast-operand",
-                  .try_text = "one product of all rows with the matrix: its gradient is then one product, too",
+                  .try_text = "use one matmul of all rows with the matrix: its gradient is then one matmul, too",
                   .try_code = largest->copies.empty()
                                   ? "y = x @ weight  # or x.flatten(0, 1) @ weight; no expand, no bmm"
                                   : "y = torch.einsum(\"bhnk,hkm->bhnm\", x, weight)  # rows of all b at once",
@@ -237,10 +251,10 @@ std::vector<Finding> find_broadcast_operand(const Context& context) {
                   .precedence = Precedence::kNeedless};
   replaced.fill(finding);
   finding.title = std::string(name_of_node(context.model, graph, product.node)) + " of " + factors_text(product) +
-                  " has the same matrix for " + std::to_string(static_cast<int64_t>(largest->times)) + " products" +
-                  (largest->copies.empty() ? "" : ", written out for each") +
-                  (graph.backward.contains(product.node) ? ", and its gradient is made for each of them" : "") + ": " +
-                  short_percent(finding.share_of_step) + " of a step";
+                  " has the same matrix for " + std::to_string(std::llround(largest->times)) + " products" +
+                  (largest->copies.empty() ? "" : ", copied for each") +
+                  (graph.backward.contains(product.node) ? ", and a gradient is computed for each of them" : "") +
+                  ": " + short_percent(finding.share_of_step) + " of a step";
   return {finding};
 }
 
@@ -249,38 +263,28 @@ std::vector<Finding> find_broadcast_operand(const Context& context) {
 std::vector<Rule> product_order_rules() {
   return {
       {"contraction-order", "waste", 0.05, true,
-       "Two products in a row, (a b) c, of which the first makes something large that the second takes together again. "
-       "The\n"
-       "result of a (b c) is the same, and where b c is small it is far less work and memory: attention without a "
-       "softmax,\n"
-       "(q k^T) v, is quadratic in the length, and q (k^T v) is linear.\n\n"
-       "Found are products whose result nobody reads but the next product, with at most copies and a multiplication "
-       "by\n"
-       "one number between them, where the other order needs at most half of the floating-point operations. Needs a\n"
-       "recording that follows tensors and memory (firelane record does). The gain is a replay in which the products, "
-       "and\n"
-       "those of the backward pass, take what the smaller ones would at the best rate of this trace.\n\n"
-       "What to do: set parentheses; torch.linalg.multi_dot chooses the order of matrices, and einsum with "
-       "opt_einsum\n"
-       "that of any chain.\n\n"
-       "When not: something goes over the large matrix between the two products (a softmax, a mask).",
+       "Two matmuls in a row, (a b) c, of which the first makes something large that the second reduces again. The\n"
+       "result of a (b c) is the same, and where b c is small it takes far less work and memory: attention without\n"
+       "a softmax, (q k^T) v, is quadratic in the length, and q (k^T v) is linear.\n\n"
+       "This finding covers matmuls whose result is read only by the next matmul, with at most copies and a\n"
+       "multiplication by a scalar between them, where the other order needs at most half of the floating-point\n"
+       "operations. Needs a recording that follows tensors and memory (firelane record does). The gain is a replay\n"
+       "in which these matmuls, and those of the backward pass, take as long as the smaller ones would at the best\n"
+       "rate in this trace.\n\n"
+       "What to do: add parentheses; torch.linalg.multi_dot chooses the order for matrices, and einsum with\n"
+       "opt_einsum for any chain.\n\n"
+       "When not: something is applied to the large matrix between the two matmuls (a softmax, a mask).",
        find_contraction_order},
       {"broadcast-operand", "waste", 0.05, true,
-       "A batched product (bmm) that gets one matrix, expanded, for all of its batch: each small product reads the "
-       "whole\n"
-       "matrix for a few rows, and in the backward pass each makes a gradient of its own, which are then added up. "
-       "Where\n"
-       "the matrix has a batch itself, matmul even writes it out for each.\n\n"
-       "Found by a factor with stride 0 along the batch, or one that a copy wrote out of such a tensor. Needs a "
-       "recording\n"
-       "that follows tensors and memory, with shapes (firelane record does). The gain is a replay in which these "
-       "take "
-       "what\n"
-       "one product of all rows would.\n\n"
-       "What to do: x @ weight, which makes one product of all rows; for several matrices, einsum, or a transpose that "
-       "puts\n"
-       "all rows of one matrix together.\n\n"
-       "When not: the rows of the batch lie so far apart that they would have to be copied.",
+       "A batched matmul (bmm) that gets one matrix, expanded over the whole batch: each small matmul reads the\n"
+       "whole matrix for a few rows, and in the backward pass each computes its own gradient, and these are then\n"
+       "summed. Where the matrix has a batch dimension itself, matmul even copies it for each.\n\n"
+       "Detected by an operand with stride 0 along the batch, or one that was copied from such a tensor. Needs a\n"
+       "recording that follows tensors and memory, with shapes (firelane record does). The gain is a replay in\n"
+       "which these take as long as one matmul of all rows would.\n\n"
+       "What to do: x @ weight, which is one matmul of all rows; for several matrices, einsum, or a transpose that\n"
+       "groups all rows of one matrix.\n\n"
+       "When not: the rows of the batch are not contiguous in memory and would have to be copied.",
        find_broadcast_operand},
   };
 }

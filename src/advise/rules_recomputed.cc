@@ -1,7 +1,7 @@
-// Activations that the backward pass computes again: checkpointing, and whether memory would allow to keep them.
+// Activations that the backward pass recomputes: checkpointing, and whether there is enough memory to keep them.
 //
-// A backward node that unpacks what a checkpoint left out runs the forward function again. So operators of the forward
-// pass, with the same shapes and in the same order, stand inside of a backward node.
+// A backward node that unpacks what a checkpoint did not save runs the forward function again. So operators of the
+// forward pass appear, with the same shapes and in the same order, inside a backward node.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -69,7 +69,7 @@ class Recomputed {
   }
 
   const std::vector<Called>& ops() const { return ops_; }
-  // Of the forward pass, those that are computed again.
+  // Operators of the forward pass that are recomputed.
   const std::vector<Row>& first() const { return first_; }
   bool has_shapes() const { return has_shapes_; }
 
@@ -285,19 +285,16 @@ std::vector<Finding> find_recomputed(const Context& context) {
 std::vector<Rule> recomputed_rules() {
   return {
       {"recomputed-activations", "waste", 0.04, true,
-       "torch.utils.checkpoint keeps the inputs of a part of the model instead of its activations, and runs its "
-       "forward\n"
-       "again in the backward pass. That saves memory and costs up to a third of a step. Where memory is free, the "
-       "time\n"
-       "is spent for nothing.\n\n"
-       "Found are operators inside of backward nodes that stand in the forward pass as well: at least three in a row,\n"
-       "with the same names and shapes (six where shapes were not recorded). The gain is a replay without them, and "
-       "without\n"
-       "10 to 50 us for each operator whose saved tensors go through Python (use_reentrant=False). What\n"
-       "they allocate and keep is what the forward pass would have to keep; it is compared with what the device has "
-       "free\n"
-       "at the peak, 15% of it left alone. Where it does not fit, the gain is of the part that does.\n\n"
-       "What to do: checkpoint fewer layers, those with the largest activations and the least work; or none.\n\n"
+       "torch.utils.checkpoint keeps the inputs of a part of the model instead of its activations, and repeats its\n"
+       "forward in the backward pass. That saves memory and costs up to a third of a step. Where enough memory is\n"
+       "free, that time is wasted.\n\n"
+       "This finding covers operators inside backward nodes that also occur in the forward pass: at least three in\n"
+       "a row, with the same names and shapes (six where shapes were not recorded). The gain is a replay without\n"
+       "them, and without 10 to 50 us for each operator whose saved tensors go through Python\n"
+       "(use_reentrant=False). The memory that they allocate and keep is what the forward pass would have to keep;\n"
+       "it is compared with the free memory of the device at the peak, less a reserve of 15%. If it does not fit,\n"
+       "the gain covers only the part that does.\n\n"
+       "What to do: checkpoint fewer layers (those with the largest activations and the least work), or none.\n\n"
        "When not: memory is what limits the batch, and a larger batch gains more than this costs.",
        find_recomputed},
   };

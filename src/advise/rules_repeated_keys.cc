@@ -1,7 +1,7 @@
-// Keys and values that are written out once for each head that asks (grouped-query attention).
+// Keys and values that are written out once per query head (grouped-query attention).
 //
-// The copy is told by its source: a dimension with stride 0, which stands for the heads that share one. What attention
-// reads is as many times larger, so that it goes with the copy where it is bound by memory: few queries on many keys.
+// The copy is recognized by its source: a dimension with stride 0, for the heads that share one. Attention then reads
+// that many times more, so its time scales with the copy where it is bound by memory: few queries, many keys.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -111,23 +111,22 @@ std::vector<Finding> find_repeated_keys(const Context& context) {
       evidence.add_host(op, keep_low, keep);
       continue;
     }
-    for (const Row work : launched_during(model, {op})) evidence.add_beside(work, keep_low, keep);
+    for (const Row work : context.trace.get<launched_work>().during(op)) evidence.add_beside(work, keep_low, keep);
   }
   if (evidence.empty()) return {};
   Finding finding{
       .id = "repeated-keys",
-      .try_text = "let several heads ask the same keys: attention takes fewer heads of keys than of queries",
+      .try_text = "share each key head among several query heads: attention accepts fewer key heads than query heads",
       .try_code = "F.scaled_dot_product_attention(q, k, v, enable_gqa=True)  # instead of repeat_interleave",
       .confidence = Confidence::kMedium,
-      .confirm_by = "compare results and step times: not every kernel takes grouped heads",
+      .confirm_by = "compare results and step times: not every kernel supports grouped heads",
       .cause = "layout-copies",
       .part_of = "fusion",
       .precedence = Precedence::kNeedless};
   evidence.fill(finding);
   finding.events = static_cast<int64_t>(ops.size());
   finding.title = "keys and values are written out " + std::to_string(times) +
-                  " times, once for each head that asks for them: " + short_percent(finding.share_of_step) +
-                  " of a step";
+                  " times, once per query head: " + short_percent(finding.share_of_step) + " of a step";
   return {finding};
 }
 
@@ -136,19 +135,15 @@ std::vector<Finding> find_repeated_keys(const Context& context) {
 std::vector<Rule> repeated_keys_rules() {
   return {
       {"repeated-keys", "waste", 0.04, true,
-       "Grouped-query attention has fewer heads of keys and values than of queries. Before attention they are written "
-       "out\n"
-       "once for each head that asks (repeat_interleave, or expand and reshape), which copies the whole cache in "
-       "every\n"
-       "layer, and attention then reads as many times more.\n\n"
-       "Found are copies from a tensor with an expanded dimension (stride 0) shortly before "
-       "scaled_dot_product_attention\n"
-       "with as many heads. Needs shapes. The gain is a replay without the copies; where at most 16 queries ask, as "
-       "in\n"
-       "decoding, attention takes less in proportion.\n\n"
-       "What to do: enable_gqa=True (torch 2.5 and later); or queries of one group as rows: q.view(b, groups, n, "
-       "d).\n\n"
-       "When not: the kernel in use needs heads one to one, and others are slower with these sizes.",
+       "Grouped-query attention has fewer key and value heads than query heads. Before attention, keys and values\n"
+       "are written out once per query head (repeat_interleave, or expand and reshape), which copies the whole\n"
+       "cache in every layer, and attention then reads that many times more.\n\n"
+       "This finding covers copies from a tensor with an expanded dimension (stride 0) shortly before\n"
+       "scaled_dot_product_attention with the same number of heads. Needs shapes. The gain is a replay without the\n"
+       "copies; with at most 16 queries, as in decoding, attention gets shorter in proportion as well.\n\n"
+       "What to do: enable_gqa=True (torch 2.5 and later); or treat the queries of one group as rows: q.view(b,\n"
+       "groups, n, d).\n\n"
+       "When not: the kernel in use needs as many key heads as query heads, and others are slower with these sizes.",
        find_repeated_keys},
   };
 }

@@ -1,8 +1,8 @@
 // Work on rows that are copies of each other: the same is computed for each of them.
 //
-// A copy from an expanded tensor, a lookup of far more rows than there are and an enlarged image hold each row several
-// times. Operators that treat each row by itself keep it that way; the first one that brings in something else ends it.
-// All up to there could be done once for each row, and its result repeated.
+// A copy from an expanded tensor, a lookup of far more rows than there are and an upsampled image contain each row
+// several times. Operators that process rows independently keep it that way, until one combines the result with another
+// tensor. Everything up to there could be done once per row, and its result repeated.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -58,6 +58,7 @@ struct Source {
   double times = 1;
   int64_t blocks = 1;  // in all, of which one in `times` is another one
   int64_t channels = 0;
+  bool is_even = true;  // each is there as often as the others
 };
 
 class RepeatedRows {
@@ -78,7 +79,7 @@ class RepeatedRows {
     for (const uint32_t value : repeated_) {
       const std::vector<uint32_t> readers = forward_readers(graph, value);
       const bool is_last = readers.empty() || std::any_of(readers.begin(), readers.end(), [&](uint32_t reader) {
-                             return std::find(nodes.begin(), nodes.end(), reader) == nodes.end();
+                             return !goes_over_.contains(reader);
                            });
       if (is_last && value != made) last_bytes += static_cast<double>(graph.values[value].bytes);
       if (is_last && value == made) reads_source = true;
@@ -96,6 +97,7 @@ class RepeatedRows {
     const bool is_product = keeps_as_product(node, at);
     if (!is_product && (source_.what == Repeats::kBetween ? !is_cast(at) : !keeps_each(node, at))) return;
     nodes.push_back(at);
+    goes_over_.insert(at);
     if (is_product) products.push_back(at);
     // Sums of a batch beside the result, as of a normalization, are no rows.
     uint32_t largest = kNoValue;
@@ -148,7 +150,8 @@ class RepeatedRows {
       return is_repeated(node.uses[0]) && dims.size() > 1 && dims.back() > 0 &&
              node.uses[0].elements() / dims.back() % source_.blocks == 0;
     }
-    const bool of_batch = contains(name, "batch_norm") || contains(name, "pool");
+    // Means of a batch are the same without copies only if each row has as many.
+    const bool of_batch = (contains(name, "batch_norm") && source_.is_even) || contains(name, "pool");
     if (of_batch && !contains(name, "backward"))
       return is_repeated(node.uses[0]) && !node.uses[0].dims.empty() && node.uses[0].dims[0] % source_.blocks == 0;
     return false;
@@ -175,6 +178,7 @@ class RepeatedRows {
   std::set<uint32_t> repeated_;  // values
   std::set<uint32_t> todo_;      // in order of time
   std::set<uint32_t> seen_;
+  std::set<uint32_t> goes_over_;  // `nodes`
 };
 
 // Copies of an expanded tensor, whose last dimension is not expanded.
@@ -191,6 +195,15 @@ std::optional<Source> copied_rows(const TensorNode& node) {
     source.blocks = blocks;
   }
   return source;
+}
+
+// Whether an operator of that name calls it.
+bool lies_in(const Model& model, Row op, std::string_view name) {
+  const HostSlices& host = model.host_slices;
+  for (Row row = host.parent[op]; row != kNoRow && host.kind[row] == HostKind::kOp; row = host.parent[row]) {
+    if (name_of_op(model, row) == name) return true;
+  }
+  return false;
 }
 
 // Lookups of more rows than there are.
@@ -212,8 +225,10 @@ std::optional<Source> looked_up_rows(const TensorGraph& graph, const TensorNode&
     taken = row_bytes < 1 ? 0 : static_cast<int64_t>(static_cast<double>(graph.values[made].bytes) / row_bytes);
   }
   if (taken < 2 * rows) return {};
-  return Source{
-      .what = Repeats::kRows, .times = static_cast<double>(taken) / static_cast<double>(rows), .blocks = taken};
+  return Source{.what = Repeats::kRows,
+                .times = static_cast<double>(taken) / static_cast<double>(rows),
+                .blocks = taken,
+                .is_even = false};
 }
 
 std::optional<Source> source_at(const Model& model, const TensorGraph& graph, uint32_t at) {
@@ -223,7 +238,8 @@ std::optional<Source> source_at(const Model& model, const TensorGraph& graph, ui
   if (name == "aten::copy_") {
     if (writes_all(graph, at)) source = copied_rows(node);
   } else if (name == "aten::index_select" || name == "aten::index") {
-    source = looked_up_rows(graph, node, name);
+    // Words of a small vocabulary: nobody computes a layer for all words beforehand.
+    if (!lies_in(model, node.op, "aten::embedding")) source = looked_up_rows(graph, node, name);
   } else if (name.starts_with("aten::upsample_") && !contains(name, "backward") && !node.uses.empty()) {
     const uint32_t made = result_of(graph, at);
     const TensorUse& image = node.uses[0];
@@ -238,26 +254,34 @@ std::optional<Source> source_at(const Model& model, const TensorGraph& graph, ui
   return source;
 }
 
-// What adds the gradients of the copies up: expanding shares no node with what differentiates it.
-std::vector<uint32_t> sums_of_gradients(const Model& model, const TensorGraph& graph, const Source& source) {
-  std::vector<uint32_t> sums;
-  const auto found = graph.backward.find(source.node);
-  if (found != graph.backward.end()) sums = found->second;
-  if (name_of_node(model, graph, source.node) != "aten::copy_") return sums;
-  const int64_t elements = graph.nodes[source.node].uses[1].elements();
-  for (uint32_t at = source.node; at < graph.nodes.size(); ++at) {
+// Sums in the backward pass that belong to no operator of the forward pass, in order, by the number of elements that
+// they add up.
+std::unordered_map<int64_t, std::vector<uint32_t>> backward_sums(const Model& model, const TensorGraph& graph) {
+  std::unordered_map<int64_t, std::vector<uint32_t>> sums;
+  for (uint32_t at = 0; at < graph.nodes.size(); ++at) {
     const TensorNode& node = graph.nodes[at];
     if (!node.in_backward || node.forward != kNoMaker || node.uses.empty()) continue;
-    if (name_of_node(model, graph, at) == "aten::sum" && node.uses[0].elements() == elements) {
-      sums.push_back(at);
-      break;
-    }
+    if (name_of_node(model, graph, at) == "aten::sum") sums[node.uses[0].elements()].push_back(at);
   }
   return sums;
 }
 
+// What adds the gradients of the copies up: expanding shares no node with what differentiates it.
+std::vector<uint32_t> sums_of_gradients(const Model& model, const TensorGraph& graph, const Source& source,
+                                        const std::unordered_map<int64_t, std::vector<uint32_t>>& backward) {
+  std::vector<uint32_t> sums;
+  const auto found = graph.backward.find(source.node);
+  if (found != graph.backward.end()) sums = found->second;
+  if (name_of_node(model, graph, source.node) != "aten::copy_") return sums;
+  const auto alike = backward.find(graph.nodes[source.node].uses[1].elements());
+  if (alike == backward.end()) return sums;
+  const auto next = std::lower_bound(alike->second.begin(), alike->second.end(), source.node);
+  if (next != alike->second.end()) sums.push_back(*next);
+  return sums;
+}
+
 std::string_view words_of(Repeats what) {
-  return what == Repeats::kRows ? "rows that are copies of each other" : "an image that was enlarged before";
+  return what == Repeats::kRows ? "rows that are copies of each other" : "an image that was upsampled before";
 }
 
 std::vector<Finding> find_repeated_rows(const Context& context) {
@@ -265,6 +289,7 @@ std::vector<Finding> find_repeated_rows(const Context& context) {
   const auto& graph = context.trace.get<analyze::tensor_graph>();
   if (!graph.is_known()) return {};
   const Model& model = context.model;
+  const auto backward = backward_sums(model, graph);
   Replaced replaced(context, graph);
   std::optional<Source> largest;
   uint32_t largest_product = kNoMaker;
@@ -275,7 +300,7 @@ std::vector<Finding> find_repeated_rows(const Context& context) {
     if (!source) continue;
     const RepeatedRows found(model, graph, *source);
     if (found.products.empty()) continue;
-    std::vector<uint32_t> copying = sums_of_gradients(model, graph, *source);
+    std::vector<uint32_t> copying = sums_of_gradients(model, graph, *source, backward);
     copying.push_back(source->node);
     const std::vector<uint32_t> nodes = replaced.with_backward(found.nodes);
     const auto copying_ns = static_cast<double>(replaced.time_ns(copying));
@@ -303,8 +328,8 @@ std::vector<Finding> find_repeated_rows(const Context& context) {
   const bool is_rows = largest->what == Repeats::kRows;
   Finding finding{
       .id = "repeated-rows",
-      .try_text = is_rows ? "do it once for each row, and repeat the result: each row is treated by itself"
-                          : "enlarge the result instead: a product of channels is the same before and after",
+      .try_text = is_rows ? "do it once per row, and repeat the result: each row is processed independently"
+                          : "upsample the result instead: a 1 x 1 convolution gives the same before and after",
       .try_code = is_rows
                       ? "h = encoder(x).repeat_interleave(n, dim=0)  # instead of encoder(x.repeat_interleave(n, 0))"
                       : "y = F.interpolate(conv1x1(x), size=size)  # instead of conv1x1(F.interpolate(x, size=size))",
@@ -331,22 +356,16 @@ std::vector<Finding> find_repeated_rows(const Context& context) {
 std::vector<Rule> repeated_rows_rules() {
   return {
       {"repeated-rows", "waste", 0.05, true,
-       "Rows are repeated (repeat, repeat_interleave, expand and reshape, a lookup of more rows than there are), or an "
-       "image is\n"
-       "enlarged (F.interpolate), and products and what follows them compute the same for each copy. Each row is "
-       "treated by\n"
-       "itself, so that the result can be repeated instead.\n\n"
-       "Followed from the operator that repeats are products with weights, convolutions (of enlarged images those of "
-       "one\n"
-       "pixel), elementwise operators and normalizations, until something else comes in; what interpolates between "
-       "pixels\n"
-       "only changes places with the next product. Needs a recording that follows tensors and memory (firelane record "
-       "does).\n"
-       "The gain is a replay in which these, forward and backward, take their part of the time, and the copy that of "
-       "the\n"
-       "result's size.\n\n"
-       "What to do: encode first, then repeat; classify first, then enlarge.\n\n"
-       "When not: randomness that should differ between the copies (dropout) comes in on the way.",
+       "Rows are repeated (repeat, repeat_interleave, expand and reshape, a lookup of more rows than there are), or\n"
+       "an image is upsampled (F.interpolate), and matmuls and what follows them compute the same for each copy.\n"
+       "Each row is processed independently, so the result can be repeated instead.\n\n"
+       "From the operator that repeats, matmuls with weights, convolutions (1 x 1 for upsampled images),\n"
+       "elementwise operators and normalizations are followed, until another tensor is combined with the result;\n"
+       "interpolation between pixels can only be swapped with the next matmul. Needs a recording that follows\n"
+       "tensors and memory (firelane record does). The gain is a replay in which these, forward and backward, take\n"
+       "time in proportion to the rows before repeating, and the copy in proportion to the size of the result.\n\n"
+       "What to do: encode first, then repeat; classify first, then upsample.\n\n"
+       "When not: randomness that should differ between the copies (dropout) is applied in between.",
        find_repeated_rows},
   };
 }

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kInAll = 4;  // steps
 
-enum class Way { kRepeat, kLookup, kNoise, kKeys, kFeatures };
+enum class Way { kRepeat, kLookup, kEmbedding, kNoise, kKeys, kFeatures };
 
 // Rows through two layers, and joined with something else.
 Judged encoded(Way way) {
@@ -20,7 +20,8 @@ Judged encoded(Way way) {
   const WrittenTensor bias = program.weight({64});
   for (int step = 0; step < kInAll; ++step) {
     WrittenTensor rows;
-    if (way == Way::kLookup) {
+    if (way == Way::kEmbedding) program.calls("aten::embedding", 103);
+    if (way == Way::kLookup || way == Way::kEmbedding) {
       rows = program.op("aten::index_select", 100, {states, {}, ids}, {512, 64}, R"(["", "0", ""])");
     } else if (way == Way::kFeatures) {
       rows = program.copy(100, states.seen_as({32, 64, 16}, {64, 1, 0})).seen_as({512, 64});
@@ -51,6 +52,31 @@ TEST(RepeatedRows, layers_on_repeated_rows_are_told_first_up_to_where_something_
 
 TEST(RepeatedRows, a_lookup_of_more_rows_than_there_are_repeats_them) {
   EXPECT_NE(find(encoded(Way::kLookup), "repeated-rows"), nullptr);
+}
+
+// Rows that are looked up more often weigh more in the means of a batch.
+TEST(RepeatedRows, means_of_a_batch_were_taken_for_the_same_without_copies_that_are_not_even) {
+  const auto normalized = [](bool looked_up) {
+    TensorProgram program;
+    const WrittenTensor states = program.weight({32, 64});
+    const WrittenTensor ids = program.weight({512});
+    const WrittenTensor weights = program.weight({64, 64});
+    for (int step = 0; step < kInAll; ++step) {
+      const WrittenTensor rows =
+          looked_up ? program.op("aten::index_select", 100, {states, {}, ids}, {512, 64}, R"(["", "0", ""])")
+                    : program.copy(100, states.seen_as({32, 16, 64}, {64, 0, 1})).seen_as({512, 64});
+      const WrittenTensor even = program.op("aten::native_batch_norm", 500, {rows}, {512, 64});
+      program.op("aten::mm", 500, {even, weights}, {512, 64});
+      program.finish_step();
+    }
+    return program.judged();
+  };
+  EXPECT_EQ(find(normalized(true), "repeated-rows"), nullptr);
+  EXPECT_NE(find(normalized(false), "repeated-rows"), nullptr);
+}
+
+TEST(RepeatedRows, words_of_a_small_vocabulary_were_advised_to_go_through_layers_once_each) {
+  EXPECT_EQ(find(encoded(Way::kEmbedding), "repeated-rows"), nullptr);
 }
 
 TEST(RepeatedRows, rows_that_differ_are_none) {

@@ -1,8 +1,9 @@
-// Rows that are added to few others, one after the other; and rows that are taken with brackets.
+// Many rows that are added to few rows, one after the other; and rows that are read with x[ids].
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,12 +34,11 @@ struct Crowded {
   double bytes = 0;   // of these
 };
 
-// Additions to few rows: self, dim, index, source.
+// Additions to few rows: self, dim, index, source. scatter_reduce_ may as well take the largest, which no product does:
+// a trace does not say.
 std::optional<Crowded> crowded_rows(const Model& model, Row op) {
   const std::string_view name = name_of_op(model, op);
-  const bool adds = name == "aten::index_add_" || name == "aten::scatter_add_" || name == "aten::index_reduce_" ||
-                    name == "aten::scatter_reduce_";
-  if (!adds) return {};
+  if (name != "aten::index_add_" && name != "aten::scatter_add_") return {};
   const std::vector<analyze::Dims> shapes = shapes_of_op(model, op);
   const std::optional<int64_t> dim = number_of_op(model, op, 1);
   if (shapes.size() < 4 || shapes[0].empty() || shapes[3].size() != shapes[0].size() || !dim) return {};
@@ -71,7 +71,7 @@ std::vector<Finding> find_contended_scatter(const Context& context) {
     constexpr double kOnesBytes = 6;
     const double ones = kOnesBytes * static_cast<double>(found->rows) * static_cast<double>(found->added);
     const double instead_ns = found->bytes / (kBytesPart * peaks->bandwidth_gb_s) + 2 * ones / peaks->bandwidth_gb_s;
-    for (const Row work : launched_during(model, {row})) {
+    for (const Row work : context.trace.get<launched_work>().during(row)) {
       const auto ns = static_cast<double>(model.device_slices.duration_ns[work]);
       if (ns < kWaitsFor * instead_ns) continue;
       evidence.add_device(work, std::min(1.0, 1.8 * instead_ns / ns), instead_ns / ns);
@@ -82,7 +82,7 @@ std::vector<Finding> find_contended_scatter(const Context& context) {
   if (evidence.empty()) return {};
   Finding finding{
       .id = "contended-scatter",
-      .try_text = "a product with ones and zeros adds them side by side; or sort them once and add segments",
+      .try_text = "use a matmul with ones and zeros, which adds them in parallel; or sort them once and add segments",
       .try_code = "sums = (labels == torch.arange(n, device=x.device)[:, None]).to(x.dtype) @ x",
       .confidence = Confidence::kMedium,
       .confirm_by = "compare results and step times",
@@ -91,7 +91,7 @@ std::vector<Finding> find_contended_scatter(const Context& context) {
   finding.events = static_cast<int64_t>(ops.size());
   finding.title = std::string(name_of_op(model, ops[0])) + " adds " + std::to_string(most.added) + " rows to " +
                   std::to_string(most.rows) +
-                  ", and those that go to the same one wait for each other: " + short_percent(finding.share_of_step) +
+                  ", and additions to the same row wait for each other: " + short_percent(finding.share_of_step) +
                   " of a step";
   add_longest(finding, model, ops);
   return {finding};
@@ -155,11 +155,9 @@ std::vector<Finding> find_index_backward(const Context& context) {
     if (adds_rows(model, row)) backward.push_back(row);
   }
   if (backward.empty()) return {};
-  std::vector<analyze::Dims> tables;
-  for (const Row row : backward) tables.push_back(shapes_of_op(model, row)[0]);
-  std::erase_if(forward, [&](Row row) {
-    return std::find(tables.begin(), tables.end(), shapes_of_op(model, row)[0]) == tables.end();
-  });
+  std::set<analyze::Dims> tables;
+  for (const Row row : backward) tables.insert(shapes_of_op(model, row)[0]);
+  std::erase_if(forward, [&](Row row) { return !tables.contains(shapes_of_op(model, row)[0]); });
   Evidence evidence(context);
   const double taking = part_of_time(context, forward, "aten::index_select", 0);
   const double adding = part_of_time(context, backward, "aten::index_add", 2);
@@ -173,18 +171,19 @@ std::vector<Finding> find_index_backward(const Context& context) {
   };
   add(forward, taking);
   add(backward, adding);
-  Finding finding{.id = "index-backward",
-                  .try_text = "index_select takes whole rows, forward and backward, where brackets go number by number",
-                  .try_code = "sent = x.index_select(0, ids)  # instead of x[ids]",
-                  .confidence = Confidence::kLow,
-                  .confirm_by = "compare step times",
-                  .cause = "index-backward"};
+  Finding finding{
+      .id = "index-backward",
+      .try_text = "use index_select, which copies whole rows, forward and backward; x[ids] copies element by element",
+      .try_code = "sent = x.index_select(0, ids)  # instead of x[ids]",
+      .confidence = Confidence::kLow,
+      .confirm_by = "compare step times",
+      .cause = "index-backward"};
   evidence.fill(finding);
   finding.events = static_cast<int64_t>(forward.size() + backward.size());
   const Row longest = *std::max_element(backward.begin(), backward.end(),
                                         [&](Row a, Row b) { return host.duration_ns[a] < host.duration_ns[b]; });
   const analyze::Dims added = shapes_of_op(model, longest)[2];
-  finding.title = "rows that are taken by x[ids] (" + std::to_string(added[0]) + " of " + std::to_string(added[1]) +
+  finding.title = "rows indexed by x[ids] (" + std::to_string(added[0]) + " of " + std::to_string(added[1]) +
                   " numbers) and their gradients take " + short_percent(finding.share_of_step) + " of a step, " +
                   counted(std::max<int64_t>(1, context.study->per_step(static_cast<int64_t>(backward.size()))),
                           "gradient", "gradients");
@@ -199,28 +198,23 @@ std::vector<Finding> find_index_backward(const Context& context) {
 std::vector<Rule> row_indexing_rules() {
   return {
       {"contended-scatter", "kernels", 0.05, true,
-       "index_add, scatter_add and their like add with atomic operations on a GPU: what goes to the same row waits "
-       "for\n"
-       "what goes there before it. With thousands of rows for each of a few (sums of classes, of clusters, of "
-       "experts)\n"
-       "that takes many times as long as reading them.\n\n"
-       "Found are such additions to at most 256 rows, of 256 and more to each on average, that take at least twice as\n"
-       "long as a product would: reading what is added at a third of the device's bandwidth, and writing ones and "
-       "zeros.\n"
-       "Needs shapes, and a device whose bandwidth is known. The gain is a replay with that time.\n\n"
-       "What to do: a product with a matrix of ones and zeros; or sort by row once, and torch.segment_reduce.\n\n"
-       "When not: labels change in every step and there are hundreds of rows: the ones and zeros get large.",
+       "index_add, scatter_add and similar operators use atomic additions on a GPU: additions to the same row wait\n"
+       "for each other. With thousands of source rows for each of a few target rows (sums per class, cluster or\n"
+       "expert) that takes many times as long as reading them.\n\n"
+       "This finding covers such additions to at most 256 rows, with 256 and more per row on average, that take at\n"
+       "least twice as long as a matmul would: reading the source at a third of the device's bandwidth, and writing\n"
+       "ones and zeros. Needs shapes, and a device whose bandwidth is known. The gain is a replay with that time.\n\n"
+       "What to do: a matmul with a matrix of ones and zeros; or sort by row once, and use torch.segment_reduce.\n\n"
+       "When not: labels change in every step and there are hundreds of rows: the matrix of ones and zeros gets\n"
+       "large.",
        find_contended_scatter},
       {"index-backward", "kernels", 0.08, true,
-       "On a CPU, x[ids] goes through its result number by number, and so does its gradient, which adds (index_put "
-       "with\n"
-       "accumulate). index_select copies whole rows, and its gradient adds whole rows (index_add).\n\n"
-       "Found on CPUs, where the gradient of x[ids] adds a thousand rows and more to a matrix, and the same program "
-       "has\n"
-       "index_select or index_add of the same sizes that are faster (the gradients of each other have them). Needs\n"
-       "shapes. The gain is a replay with their time, but at least half of what brackets take. On an H200 "
-       "index_select\n"
-       "gained nothing, and nothing is said of GPUs.\n\n"
+       "On a CPU, x[ids] copies element by element, and its gradient (index_put with accumulate) adds element by\n"
+       "element. index_select copies whole rows, and its gradient adds whole rows (index_add).\n\n"
+       "Detected on CPUs only, where the gradient of x[ids] adds a thousand rows and more to a matrix, and the same\n"
+       "program has a faster index_select or index_add of the same sizes (each is the other's gradient). Needs\n"
+       "shapes. The gain is a replay with their time, but at least half of the time of x[ids]. On an H200,\n"
+       "index_select gained nothing, so GPUs are not covered.\n\n"
        "What to do: x.index_select(0, ids), or nn.functional.embedding(ids, x).\n\n"
        "When not: several indices, or a mask.",
        find_index_backward},

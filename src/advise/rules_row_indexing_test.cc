@@ -55,11 +55,11 @@ class Rows : public WrittenProgram<Rows> {
   double device_at_ = 0;
 };
 
-Judged added_to(std::string_view dims, double us) {
+Judged added_to(std::string_view dims, double us, std::string_view name = "aten::index_add_") {
   Rows program;
   for (int step = 0; step < 4; ++step) {
     program.launch({.name = "aten::gelu", .us = 400, .dims = "[[262144, 128], []]"})
-        .launch({.name = "aten::index_add_", .us = us, .dims = dims, .numbers = R"(["", "0", "", "", "1"])"})
+        .launch({.name = name, .us = us, .dims = dims, .numbers = R"(["", "0", "", "", "1"])"})
         .wait();
   }
   return program.judged();
@@ -76,6 +76,12 @@ TEST(ContendedScatter, many_rows_added_to_each_of_ten_are_told_with_a_product) {
 TEST(ContendedScatter, many_targets_and_what_is_as_fast_as_reading_are_none) {
   EXPECT_EQ(find(added_to("[[100000, 128], [], [262144], [262144, 128], []]", 350), "contended-scatter"), nullptr);
   EXPECT_EQ(find(added_to("[[10, 128], [], [262144], [262144, 128], []]", 100), "contended-scatter"), nullptr);
+}
+
+TEST(ContendedScatter, the_largest_of_many_rows_was_advised_to_be_a_product) {
+  EXPECT_EQ(
+      find(added_to("[[10, 128], [], [262144], [262144, 128], []]", 350, "aten::scatter_reduce_"), "contended-scatter"),
+      nullptr);
 }
 
 Judged taken(std::string_view accumulates, double selecting_us = 500) {

@@ -169,8 +169,7 @@ std::string names_of_run(const Model& model, const std::vector<Row>& ops) {
 
 std::vector<Finding> find_repeated_inputs(const Context& context) {
   if (context.study == nullptr || context.study->host->chains.empty()) return {};
-  const auto& phases = context.trace.get<analyze::find_phases>();
-  const analyze::SameValues same = analyze::find_same_values(context.model, phases, context.study->steps);
+  const auto& same = context.trace.get<analyze::find_same_values>();
   if (!same.is_known) return {};
   const std::vector<SameRun> runs = all_runs(context, same.in_step);
   std::vector<Row> ops;
@@ -193,7 +192,7 @@ std::vector<Finding> find_repeated_inputs(const Context& context) {
   if (evidence.empty()) return {};
   Finding finding{.id = "repeated-inputs",
                   .try_text = "compute it once and keep the result as long as its inputs stay the same",
-                  .try_code = "prompt = encoder(words)  # before the loop over rounds, not inside of it",
+                  .try_code = "prompt = encoder(words)  # before the loop, not inside it",
                   .confidence = Confidence::kMedium,
                   .confirm_by = "keep the result, and compare outputs and step times",
                   .cause = "repeated-inputs",
@@ -215,22 +214,16 @@ std::vector<Finding> find_repeated_inputs(const Context& context) {
 std::vector<Rule> same_inputs_rules() {
   return {
       {"repeated-inputs", "waste", 0.05, true,
-       "A part of the program runs again in the same step on inputs and weights that have not changed since: a prompt\n"
-       "that is encoded in every round of a sampler, a solver that computes earlier stages again, features of the "
-       "same\n"
-       "image for every question. The result is the same.\n\n"
-       "Found where the recording follows tensors (firelane record does): each tensor's value gets a number made of "
-       "the\n"
-       "operator, its shapes, its numbers and the values of its inputs, and changes when an operator writes in place. "
-       "Of\n"
-       "operators that compute a value a second time in a step, those in a row with a layer among them, or at least "
-       "four "
-       "that\n"
-       "compute, count with their nodes of the backward pass. So does what others call: each of several quantiles of "
-       "one\n"
-       "tensor sorts it. Random operators, results that are changed later, and programs with compiled "
-       "parts\n"
-       "or CUDA graphs are left out. The gain is a replay without the repetitions.\n\n"
+       "A part of the program runs again in the same step on inputs and weights that have not changed since: a\n"
+       "prompt that is encoded in every iteration of a sampler, a solver that recomputes earlier stages, features\n"
+       "of the same image for every question. The result is the same.\n\n"
+       "Detected where the recording follows tensors (firelane record does): each tensor's value gets an id,\n"
+       "derived from the operator, its shapes, its numeric arguments and the ids of its inputs, which changes when\n"
+       "an operator writes in place. If operators compute a value a second time in a step, runs of them that\n"
+       "contain a layer, or at least four that compute something, count, together with their backward nodes. So\n"
+       "does work inside other operators: each of several quantiles of one tensor sorts it again. Random operators,\n"
+       "results that are changed later, and programs with compiled parts or CUDA graphs are excluded. The gain is a\n"
+       "replay without the repetitions.\n\n"
        "What to do: move it out of the loop, or keep the result.\n\n"
        "When not: something that no operator shows changes an input (NumPy on the same memory), or the result is too\n"
        "large to keep.",

@@ -1,5 +1,5 @@
-// Settings and surroundings: more threads than cores, other processes, lowered clocks, deterministic algorithms,
-// cuDNN's choice of algorithms.
+// Settings and environment: more threads than cores, other processes, lowered clocks, deterministic algorithms, cuDNN's
+// choice of algorithms.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -135,7 +135,7 @@ std::vector<Finding> find_throttling(const Context& context) {
                   std::to_string(std::llround(clock.highest)) + " MHz in this trace" +
                   (power.empty() ? "" : "; it takes " + power) +
                   (heat.empty() ? "" : (power.empty() ? "; at " : " at ") + heat);
-  finding.try_text = "see what holds the clock down: a power limit, heat, or a clock that somebody set";
+  finding.try_text = "see what holds the clock down: a power limit, heat, or a clock that was set by hand";
   finding.try_code = "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER";
   finding.confidence = Confidence::kMedium;
   finding.confirm_by = "record again when the device is cool, or without the limit";
@@ -150,7 +150,7 @@ std::vector<Finding> find_deterministic(const Context& context) {
   return {
       {.id = "deterministic-algorithms",
        .title = std::string(algorithms ? "torch.use_deterministic_algorithms(True)" : "cudnn.deterministic = True") +
-                " is on: operators take slower kernels, and cuDNN's choice is narrower",
+                " is on: operators use slower kernels, and cuDNN has fewer algorithms to choose from",
        .events = 1,
        .try_text = "leave it on for tests only",
        .try_code =
@@ -179,12 +179,13 @@ std::vector<Finding> find_unbenchmarked(const Context& context) {
   if (finding.events == 0) return {};
   finding.cost_ns = spent_ns / std::max<int64_t>(1, context.step_count);
   finding.share_of_step = context.share_of_step(finding.cost_ns);
-  finding.title = "convolutions that come nowhere near the device's peak take " + short_percent(finding.share_of_step) +
-                  " of a step, and cuDNN takes its first choice of algorithm for each";
+  finding.title = "convolutions that stay far below the device's peak take " + short_percent(finding.share_of_step) +
+                  " of a step, and cuDNN picks an algorithm for each by a heuristic";
   finding.try_text = "let cuDNN try its algorithms once for each size, and keep the fastest";
   finding.try_code = "torch.backends.cudnn.benchmark = True";
   finding.confidence = Confidence::kLow;
-  finding.confirm_by = "firelane verify cudnn-benchmark -- python train.py: often the first choice is the fastest";
+  finding.confirm_by =
+      "firelane verify cudnn-benchmark -- python train.py: often the heuristic's choice is already the fastest";
   return {finding};
 }
 
@@ -193,60 +194,51 @@ std::vector<Finding> find_unbenchmarked(const Context& context) {
 std::vector<Rule> settings_rules() {
   return {
       {"cpu-oversubscription", "host", 0, false,
-       "torch splits an operator over its threads and waits for all of them. With more threads than the process may "
-       "use "
-       "cores,\n"
-       "some have to wait for a core, and every operator takes as long as the last. Several ranks on a machine count\n"
-       "together. A container's CPU limit counts as well (docker --cpus, Kubernetes): torch does not see it, and "
-       "starts a\n"
+       "torch splits an operator over its threads and waits for all of them. With more threads than cores that the\n"
+       "process may use, some have to wait for a core, and every operator takes as long as its slowest thread. The\n"
+       "ranks on one machine are counted together. A container's CPU limit counts as well (docker --cpus,\n"
+       "Kubernetes): torch does not see it, and starts a "
        "thread for each core of the machine.\n\n"
        "What to do: OMP_NUM_THREADS or torch.set_num_threads(cores per rank). DataLoader workers set theirs to 1 "
        "themselves.\n\n"
        "When not: the threads are never used, because all work is on the GPU.",
        find_oversubscription},
       {"busy-machine", "host", 0, false,
-       "While this was recorded, programs outside of this one (and its children) kept most of the other cores busy. "
-       "What "
-       "is\n"
-       "measured then is partly them. Recordings of firelane say how long each step waited for a core; what single "
-       "steps\n"
-       "waited beyond the usual is left out of slow steps, of the program's code and of gains.\n\n"
-       "It comes first where torch computes on the CPU with several threads and steps waited 30% of their time or "
-       "more:\n"
-       "an operator ends when its last thread does, so one busy core can make a program of small operators a hundred\n"
-       "times slower. Other findings are of low confidence then.\n\n"
-       "What to do: measure again when the machine is free, or pin the program to cores that nobody else uses.\n\n"
-       "When not: the program always shares its machine, and what counts is how it does there.",
+       "While this was recorded, processes other than this one (and its children) kept most of the other cores\n"
+       "busy. Measurements then include their effect. Recordings of firelane say how long each step waited for a\n"
+       "core; waits above the typical one are left out of slow steps, host code and gains.\n\n"
+       "It is listed first where torch computes on the CPU with several threads and steps waited 30% of their time\n"
+       "or more: an operator ends when its last thread does, so one busy core can make a program of small operators\n"
+       "a hundred times slower. Other findings then have low confidence.\n\n"
+       "What to do: measure again when the machine is free, or pin the program to cores that no other process uses.\n\n"
+       "When not: the program always shares its machine, and its speed there is what counts.",
        find_busy_machine},
       {"clocks-throttled", "kernels", 0.03, true,
-       "The device computes at a lower clock than it had earlier in the same recording: it has reached its power "
-       "limit, is too "
-       "hot,\n"
-       "or somebody set a clock. Kernels that compute take longer in proportion; those that move data less so.\n\n"
-       "Found where the median of the SM clock in the judged steps is below 90% of the highest sample, in a device "
-       "that is "
-       "busy\n"
-       "for half of a step or more. Needs the counters that firelane records where NVML is there.\n\n"
+       "The device computes at a lower clock than it had earlier in the same recording: it has reached its power\n"
+       "limit, is too hot, or its clock was set by hand. Compute-bound kernels take longer in proportion,\n"
+       "memory-bound ones less so.\n\n"
+       "Detected where the median SM clock in the analyzed steps is below 90% of the highest sample, on a device\n"
+       "that is busy for half of a step or more. Needs the counters that firelane records where NVML is available.\n\n"
        "What to do: nvidia-smi -q -d PERFORMANCE names the reason; cooling, another slot, a higher power limit.\n\n"
-       "When not: the limit is meant. Large matmuls reach it on most devices, at any clock that is sold.",
+       "When not: the limit is intended. Large matmuls reach it on most devices, whatever their clock.",
        find_throttling},
       {"deterministic-algorithms", "kernels", 0, false,
-       "Deterministic modes make some operators (index_add, scatter, the backward of embeddings and of "
-       "interpolation) take\nslower algorithms, fill memory that operators leave uninitialized, and limit what cuDNN "
+       "Deterministic modes make some operators (index_add, scatter, the backward pass of embeddings and\n"
+       "interpolation) use slower algorithms, fill memory that operators leave uninitialized, and limit what cuDNN\n"
        "may choose.\n\n"
        "What to do: switch them on for debugging and tests, not for long runs.\n\n"
-       "When not: runs have to be repeatable bit by bit.",
+       "When not: runs have to be reproducible bit for bit.",
        find_deterministic},
       {"cudnn-benchmark", "kernels", 0.2, false,
        "cuDNN has several algorithms for a convolution. By default a heuristic picks one; with cudnn.benchmark each\n"
-       "new size is timed once with all of them. That matters for sizes which the heuristic does not know well:\n"
-       "volumes, few channels, odd strides. It often changes nothing: of the program that was planted for this rule\n"
-       "on an H200, not a microsecond.\n\n"
-       "Found where the setting is off, no deterministic mode is on, and convolutions that reach less than a quarter\n"
-       "of the device's roof take a fifth of a step, with the same sizes in every step. Needs firelane's recording,\n"
-       "which notes the setting.\n\n"
+       "new size is timed once with all of them. That matters for sizes that the heuristic does not handle well:\n"
+       "volumes, few channels, odd strides. Often it changes nothing: in the test program for this rule, on an\n"
+       "H200, not a microsecond.\n\n"
+       "Detected where the setting is off, no deterministic mode is on, and convolutions that reach less than a\n"
+       "quarter of the device's roofline take a fifth of a step, with the same sizes in every step. Needs a\n"
+       "recording of firelane, which contains the setting.\n\n"
        "What to do: firelane verify cudnn-benchmark -- python train.py, before you keep it.\n\n"
-       "When not: sizes change from step to step, or runs have to be repeatable.",
+       "When not: sizes change from step to step, or runs have to be reproducible.",
        find_unbenchmarked},
   };
 }

@@ -74,7 +74,7 @@ TEST(Compile, a_function_that_dynamo_gave_up_on_comes_first_where_nothing_is_com
 
 TEST(Compile, cuda_graphs_that_were_asked_for_and_left_out_are_counted) {
   EXPECT_TRUE(title_of(program_with({{"compile_cudagraph_skips", "2"}}), "cuda-graphs-skipped")
-                  .starts_with("torch.compile was asked for CUDA graphs and left them out for 2 graphs"));
+                  .starts_with("torch.compile was asked for CUDA graphs and skipped them for 2 graphs"));
 }
 
 TEST(Compile, code_that_compiled_in_one_piece_has_no_findings) {

@@ -1,4 +1,4 @@
-// Steps that stand out: recorded or only timed, with what coincides with them.
+// Slow steps, recorded or only timed, and what coincides with them.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -30,7 +30,7 @@ constexpr std::array<Coincidence, 4> kCoincidences = {{
      "evaluate less often, on fewer batches, or in another process", "if step % 1000 == 0: evaluate(model)"},
     {"steps_with_loader_start", "a DataLoader starts, with its workers", "keep the workers from one epoch to the next",
      "DataLoader(..., persistent_workers=True)"},
-    {"steps_with_gc", "Python's garbage collector looks through all objects", "run the collector when you choose",
+    {"steps_with_gc", "Python's garbage collector scans all objects", "run the collector at times that you choose",
      "gc.freeze(); gc.disable()  # before the loop; gc.collect() every 1000 steps"},
 }};
 
@@ -183,7 +183,7 @@ std::vector<Finding> find_timed_outliers(const Context& context) {
     tell(finding, *known, one);
     return {finding};
   }
-  finding.title += others_text(context.model) + "; none of the recorded steps is like that, so what " +
+  finding.title += others_text(context.model) + "; none of the recorded steps is slow like that, so what " +
                    (one ? "it does" : "they do") + " is not known";
   finding.try_text =
       "look for what happens every few steps: checkpoints, logging, evaluation, files; record such a step";
@@ -202,14 +202,11 @@ std::vector<Finding> find_outliers(const Context& context) {
 std::vector<Rule> slow_steps_rules() {
   return {
       {"slow-steps", "training", 0.02, true,
-       "A few steps take much longer than the median: more than 1.25 times, and more than five times the usual "
-       "spread.\n"
-       "The finding says what the host did more of in them. Steps that were timed without being recorded count as "
-       "well:\n"
-       "they say how often slow steps come, and what firelane record noted of them: torch.save, model.eval(), a "
-       "DataLoader "
-       "that\n"
-       "starts, a full garbage collection; the rest is named as other processes where they keep a quarter of the cores "
+       "A few steps take much longer than the median: more than 1.25 times as long, and off by more than five times\n"
+       "the typical spread. The finding says what the host did more of in them. Steps that were timed without being\n"
+       "recorded count as well: they show how often slow steps occur, and what firelane record noted about them:\n"
+       "torch.save, model.eval(), a DataLoader that starts, a full garbage collection. The rest is attributed to\n"
+       "other processes where these keep a quarter of the cores "
        "busy.\n"
        "\n"
        "What to do: look at these steps in the timeline; move checkpoints, logging and evaluation off the training "

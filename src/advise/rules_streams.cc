@@ -1,4 +1,4 @@
-// Streams that could run side by side, and wait for each other instead.
+// Streams that could run in parallel, but wait for each other instead.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -108,11 +108,11 @@ std::vector<Finding> find_stream_waits(const Context& context) {
   finding.title = std::to_string(streams.size()) +
                   " streams take turns: " + counted(context.study->per_step(waits), "wait", "waits") +
                   " of one for another in each step, and their kernels, which leave much of the device free, hardly "
-                  "ever run side by side";
-  finding.try_text = "let a stream wait only for what it reads: once where the work divides and once where it joins";
+                  "ever run in parallel";
+  finding.try_text = "let a stream wait only for the data it reads: once where the work forks and once where it joins";
   finding.try_code = "side.wait_stream(torch.cuda.current_stream())  # once before, instead of after every piece";
   finding.confidence = Confidence::kMedium;
-  finding.confirm_by = "see which of the waits stand for a result that the other stream reads";
+  finding.confirm_by = "check which of the waits protect a result that the other stream reads";
   return {finding};
 }
 
@@ -121,18 +121,14 @@ std::vector<Finding> find_stream_waits(const Context& context) {
 std::vector<Rule> streams_rules() {
   return {
       {"stream-waits", "kernels", 0.05, true,
-       "Work was put on several streams to run side by side, but wait_stream (or an event) makes each wait for the "
-       "other, so\n"
-       "that they take turns. That costs nothing where kernels fill the device; where they do not, most of it stays "
-       "idle.\n\n"
-       "Found are two or more streams with a tenth of the kernels' time each, next to no overlap, two waits a step or "
-       "more,\n"
-       "and a device that is busy: otherwise the host is late. The gain is the time until the longest stream is done, "
-       "or "
-       "as\n"
-       "long as all blocks need of the multiprocessors, whichever is more.\n\n"
-       "What to do: wait where data goes from one stream to the other, and nowhere else.\n\n"
-       "When not: each piece reads what the other stream wrote just before; then one stream does as well.",
+       "Work was put on several streams to run in parallel, but wait_stream (or an event) makes each wait for the\n"
+       "other, so they take turns. That costs nothing where kernels fill the device; where they do not, most of it\n"
+       "stays idle.\n\n"
+       "Detected: two or more streams with a tenth of the kernels' time each, almost no overlap, two waits per step\n"
+       "or more, and a busy device (otherwise the host is late). In the replay they take as long as the longest\n"
+       "stream, or the time all blocks need on the available multiprocessors, whichever is longer.\n\n"
+       "What to do: wait only where data goes from one stream to the other.\n\n"
+       "When not: each piece reads what the other stream has just written; then one stream is just as fast.",
        find_stream_waits},
   };
 }

@@ -1,6 +1,6 @@
-// Products with matrices of a known structure: one-hot rows, diagonals, triangles of ones.
+// Matmuls with matrices of a known structure: one-hot rows, diagonals, triangles of ones.
 //
-// What a matrix holds is not in a trace. How it was made is: ones scattered into zeros, eye, a vector copied onto a
+// A trace has no values, but it shows how a matrix was created: ones scattered into zeros, eye, a vector copied onto a
 // diagonal, tril of ones, a comparison with arange.
 #include <algorithm>
 #include <cstdint>
@@ -45,13 +45,13 @@ struct OtherWay {
 OtherWay advice_of(Structure what) {
   switch (what) {
     case Structure::kOneHot:
-      return {"one-hot rows", "a lookup takes the rows, and nothing else",
+      return {"one-hot rows", "use a lookup, which reads only these rows",
               "rows = F.embedding(ids, table)  # or table[ids], instead of F.one_hot(ids, n).to(table.dtype) @ table"};
     case Structure::kTriangle:
-      return {"a triangle of ones", "a running sum does it",
-              "y = x.cumsum(dim=1)  # instead of torch.ones(n, n).tril() @ x"};
+      return {"a triangle of ones", "use a running sum",
+              "y = x.cumsum(dim=-2)  # instead of torch.ones(n, n).tril() @ x"};
     default:
-      return {"a diagonal matrix", "multiply rows or columns with the vector",
+      return {"a diagonal matrix", "scale rows or columns by the vector",
               "y = d[:, None] * x  # instead of torch.diag(d) @ x; x * d for x @ torch.diag(d)"};
   }
 }
@@ -113,7 +113,8 @@ class Structures {
   std::optional<Structured> scattered(uint32_t at) const {
     const TensorNode& node = graph_.nodes[at];
     const Structured* zeros = input(node, 0);
-    if (zeros == nullptr || zeros->what != Structure::kZeros || node.uses.size() < 2) return {};
+    // With a third tensor, each row has a number of its own.
+    if (zeros == nullptr || zeros->what != Structure::kZeros || node.uses.size() != 2) return {};
     const Dims& dims = node.uses[0].dims;
     const Dims& index = node.uses[1].dims;
     const std::string dim = number_at(model_, node.op, 1);
@@ -230,7 +231,7 @@ std::vector<Finding> find_structured_product(const Context& context) {
   replaced.fill(finding);
   finding.title = std::string(name_of_node(context.model, graph, largest->product.node)) + " of " +
                   factors_text(largest->product) + " multiplies with " + std::string(advice.matrix) +
-                  ": making that and the product take " + short_percent(finding.share_of_step) + " of a step";
+                  ": creating it and the matmul take " + short_percent(finding.share_of_step) + " of a step";
   return {finding};
 }
 
@@ -239,23 +240,17 @@ std::vector<Finding> find_structured_product(const Context& context) {
 std::vector<Rule> structured_rules() {
   return {
       {"structured-product", "waste", 0.05, true,
-       "A matrix product with a matrix of which nearly all is zeros, or ones in a known pattern: one-hot rows (a "
-       "lookup "
-       "of\n"
-       "rows), a diagonal (a multiplication of rows or columns), a triangle of ones (a running sum). The product does "
-       "not\n"
-       "know, and multiplies all.\n\n"
-       "Found by how the matrix was made, in the same step: one_hot, a number scattered into zeros or a comparison "
-       "with\n"
-       "arange; eye, diag and diag_embed; tril and triu of ones. Copies and one factor for all may follow. Products "
-       "that\n"
-       "sum up the rows of each class are left alone: a few large sums are faster that way. Needs a recording that "
-       "follows\n"
-       "tensors and memory (firelane record does). The gain is a replay in which making the matrix and the product "
-       "take\n"
-       "what reading and writing the rest does.\n\n"
+       "A matmul with a matrix that is nearly all zeros, or has ones in a known pattern: one-hot rows (a lookup of\n"
+       "rows), a diagonal (a scaling of rows or columns), a triangle of ones (a running sum). The matmul does not\n"
+       "know this, and multiplies everything.\n\n"
+       "Detected by how the matrix was created, in the same step: one_hot, a number scattered into zeros or a\n"
+       "comparison with arange; eye, diag and diag_embed; tril and triu of ones. Copies and a scalar factor may\n"
+       "follow. Matmuls that sum the rows of each class are not reported: a few large sums are faster that way.\n"
+       "Needs a recording that follows tensors and memory (firelane record does). The gain is a replay in which\n"
+       "creating the matrix and the matmul take as long as reading and writing the rest.\n\n"
        "What to do: F.embedding or table[ids]; d[:, None] * x; x.cumsum(dim).\n\n"
-       "When not: the rows are sums of several (soft labels), which a trace does not show where numbers are written in "
+       "When not: the rows combine several entries (soft labels), which a trace does not show where numbers are\n"
+       "written in "
        "place.",
        find_structured_product},
   };

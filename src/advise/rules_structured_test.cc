@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kEachStep = 4;
 
-enum class Matrix { kOneHot, kCompared, kDiagonal, kTriangle, kDense, kClassSums, kManyOfEach };
+enum class Matrix { kOneHot, kCompared, kDiagonal, kTriangle, kDense, kClassSums, kManyOfEach, kWeighted };
 
 Judged multiplied(Matrix matrix) {
   TensorProgram program;
@@ -22,10 +22,15 @@ Judged multiplied(Matrix matrix) {
     const auto times = [&](const WrittenTensor& left, const WrittenTensor& right) {
       program.op("aten::mm", 1000, {left, right}, {left.dims[0], right.dims[1]});
     };
-    if (matrix == Matrix::kOneHot || matrix == Matrix::kClassSums || matrix == Matrix::kManyOfEach) {
+    if (matrix == Matrix::kOneHot || matrix == Matrix::kClassSums || matrix == Matrix::kManyOfEach ||
+        matrix == Matrix::kWeighted) {
       const WrittenTensor hot = program.op("aten::zeros", 20, {}, {256, 1024}, R"(["[256, 1024]"])");
       const WrittenTensor index = matrix == Matrix::kManyOfEach ? ids.seen_as({256, 4}) : ids;
-      program.in_place("aten::scatter_", 50, {hot, {}, index, {}}, R"(["", "1", "", "1"])");
+      if (matrix == Matrix::kWeighted) {
+        program.in_place("aten::scatter_", 50, {hot, {}, index, vector.seen_as({256, 1})}, R"(["", "1", "", ""])");
+      } else {
+        program.in_place("aten::scatter_", 50, {hot, {}, index, {}}, R"(["", "1", "", "1"])");
+      }
       const WrittenTensor cast = program.copy(50, hot);
       if (matrix == Matrix::kClassSums) {
         times(cast.seen_as({1024, 256}, {1, 1024}), rows);
@@ -71,6 +76,11 @@ TEST(StructuredProduct, diagonals_and_triangles_of_ones_have_remedies_of_their_o
   const Judged triangle = multiplied(Matrix::kTriangle);
   ASSERT_NE(structured(triangle), nullptr);
   EXPECT_NE(structured(triangle)->try_code.find("cumsum"), std::string::npos);
+}
+
+// As the weights of the one expert that each word is sent to.
+TEST(StructuredProduct, rows_with_one_weight_each_were_taken_for_a_lookup) {
+  EXPECT_EQ(structured(multiplied(Matrix::kWeighted)), nullptr);
 }
 
 TEST(StructuredProduct, other_matrices_are_none) {

@@ -36,6 +36,7 @@ TEST(Diagnose, a_healthy_program_gets_nothing_worth_fixing_and_why) {
   const Judged diagnosis = diagnose(healthy().build());
   EXPECT_TRUE(diagnosis.findings.empty()) << diagnosis.findings[0].title;
   EXPECT_TRUE(diagnosis.healthy);
+  EXPECT_EQ(diagnosis.headline(), "Nothing worth fixing");
   EXPECT_NE(diagnosis.why.find("the device is busy"), std::string::npos);
   EXPECT_EQ(diagnosis.study.bound.limit, analyze::Limit::kCompute);
 }
@@ -44,14 +45,25 @@ TEST(Diagnose, a_trace_of_nothing_has_nothing_to_judge_and_is_not_called_healthy
   TraceBuilder builder;
   builder.overhead("Buffer Flush", {.start_us = 0, .end_us = 10});
   for (const Judged& diagnosis : {diagnose(TraceBuilder().build()), diagnose(builder.build())}) {
-    EXPECT_TRUE(diagnosis.empty);
+    EXPECT_EQ(diagnosis.state, State::kEmpty);
+    EXPECT_TRUE(diagnosis.nothing_to_say());
+    EXPECT_EQ(diagnosis.headline(), "Not enough data");
     EXPECT_FALSE(diagnosis.healthy);
     EXPECT_TRUE(diagnosis.findings.empty());
     EXPECT_EQ(diagnosis.verdict.label, "nothing to analyze");
     ASSERT_EQ(diagnosis.notes.size(), 1u);
     EXPECT_NE(diagnosis.notes[0].find("firelane record"), std::string::npos);
   }
-  EXPECT_FALSE(diagnose(healthy().build()).empty);
+  EXPECT_TRUE(diagnose(healthy().build()).is_judged());
+}
+
+TEST(Diagnose, the_headline_says_what_follows_it) {
+  EXPECT_EQ(Diagnosis{.findings = {Finding{}}}.headline(), "What to fix, largest first");
+  EXPECT_EQ((Diagnosis{.findings = {Finding{}}, .healthy = true, .why = "all is well"}.headline()),
+            "No change found that would make steps shorter (1 remark below)");
+  EXPECT_EQ(Diagnosis{.why = "the device is idle"}.headline(), "No fix found");
+  EXPECT_EQ(Diagnosis{}.headline(), "Not enough data");
+  EXPECT_EQ(Diagnosis{.state = State::kNoVerdict}.headline(), "");
 }
 
 TEST(Diagnose, a_slow_step_does_not_change_what_a_step_takes_and_is_said_beside_it) {
@@ -285,7 +297,7 @@ TEST(Diagnose, first_calls_compilation_and_first_memory_are_one_time_costs) {
   EXPECT_EQ(finding->cost_ns, (500'000 + 300'000 + 100'000) / 6);
   EXPECT_NE(finding->title.find("operators ran for the first time (500.0 us)"), std::string::npos) << finding->title;
   EXPECT_NE(finding->title.find("compiled or tuned (300.0 us)"), std::string::npos);
-  EXPECT_NE(finding->title.find("memory was asked from the driver (100.0 us)"), std::string::npos);
+  EXPECT_NE(finding->title.find("memory was requested from the driver (100.0 us)"), std::string::npos);
   EXPECT_EQ(find(diagnose(build(false)), "one-time-costs"), nullptr);
 }
 
@@ -338,7 +350,8 @@ TEST(Diagnose, communication_is_found_when_nothing_hides_it) {
   EXPECT_EQ(finding->cost_ns, 500'000);
   EXPECT_EQ(finding->gain.middle_ns(), 375'000);  // all of it, or half
   EXPECT_NE(finding->title.find("takes 500.0 us of each step (31%)"), std::string::npos) << finding->title;
-  EXPECT_NE(finding->confirm_by.find("cannot tell waiting for a late rank from moving data"), std::string::npos);
+  EXPECT_NE(finding->confirm_by.find("waiting for a late rank cannot be separated from data transfer"),
+            std::string::npos);
   EXPECT_NE(finding->confirm_by.find("firelane ranks DIR"), std::string::npos);
   EXPECT_NE(diagnosis.verdict.step.find("31% with communication alone"), std::string::npos) << diagnosis.verdict.step;
   EXPECT_EQ(find(diagnose(build(100)), "exposed-communication"), nullptr);

@@ -60,12 +60,13 @@ GroupedForm grouped_form(std::string_view name, bool has_device, bool has_roots)
               "do each operation for the tensors of all parameters at once (torch._foreach_*), or compile the update",
               false};
     }
-    return {"torch.optim.AdamW" + parameters + "fused=True)",
-            std::string(name) +
-                " looks like Adam: torch's own has a fused form; for another rule, torch._foreach_* does each "
-                "operation for "
-                "all parameters at once",
-            true};
+    return {
+        "torch.optim.AdamW" + parameters + "fused=True)",
+        std::string(name) +
+            " looks like Adam: torch's own has a fused form; for a different update rule, torch._foreach_* does each "
+            "operation for "
+            "all parameters at once",
+        true};
   }
   const bool foreach = is_one_of(name, {"Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop"});
   const std::string known(foreach || is_one_of(name, {"Adagrad", "Adam", "SGD"}) ? name : "AdamW");
@@ -85,7 +86,7 @@ bool is_update(std::string_view name, bool by_hand) {
                                      "aten::square", "aten::rsqrt", "aten::lerp", "aten::addcmul", "aten::addcdiv"});
 }
 
-// Of optimizers that work on matrices, or on all parameters as one vector.
+// For optimizers that work on matrices, or on all parameters as one vector.
 bool is_more_than_update(std::string_view name) {
   return is_one_of(name, {"aten::mm", "aten::matmul", "aten::bmm", "aten::addmm", "aten::dot", "aten::linalg_qr",
                           "aten::linalg_eigh", "aten::linalg_svd", "aten::cat"});
@@ -124,7 +125,7 @@ struct CpuUpdate {
   }
 };
 
-// Of the device's time for an update tensor by tensor: the fused kernel reads and writes each value once.
+// Share of the device time of a tensor-by-tensor update: the fused kernel reads and writes each value once.
 constexpr double kFusedKeep = 0.35;
 
 std::vector<Finding> find_single_tensor_optimizer(const Context& context) {
@@ -268,13 +269,14 @@ std::vector<Finding> find_zero_grad_fills(const Context& context) {
   return {finding};
 }
 
-// Of a step: said also where a replay of this rank alone shows no gain, because the host or another rank is late.
+// Share of a step: reported even where a replay of this rank alone shows no gain, because the host or another rank is
+// late.
 constexpr double kMuchExposed = 0.05;
 
 // What one rank cannot know, and how to find out.
 std::string compare_ranks(const Model& model) {
-  if (model.info.distributed.world_size == 1) return "there is one rank: nobody else can be late";
-  return "one rank cannot tell waiting for a late rank from moving data; record all of them "
+  if (model.info.distributed.world_size == 1) return "there is one rank: no other rank can be late";
+  return "with one rank, waiting for a late rank cannot be separated from data transfer; record all of them "
          "(firelane record -- torchrun train.py), then compare: firelane ranks DIR";
 }
 
@@ -330,7 +332,7 @@ std::vector<Finding> find_exposed_communication(const Context& context) {
     return context.model.device_slices.duration_ns[a] > context.model.device_slices.duration_ns[b];
   });
   for (size_t i = 0; i < std::min(rows.size(), kEvidenceSlices); ++i) finding.slices.push_back({rows[i], true});
-  finding.title = "communication that nothing hides takes " + short_time(cost) + " of each step (" +
+  finding.title = "communication that does not overlap with kernels takes " + short_time(cost) + " of each step (" +
                   short_percent(finding.share_of_step) + "): no other kernel runs meanwhile";
   finding.said_by_share = finding.share_of_step >= kMuchExposed;
   finding.try_text =
@@ -349,16 +351,16 @@ std::vector<Rule> training_rules() {
        "A plain optimizer loop runs several operators for each parameter tensor: hundreds of tiny kernels per step.\n"
        "The foreach form does each operation for all tensors at once, the fused form the whole update in one "
        "kernel.\n\n"
-       "What to do: fused=True (or foreach=True) in the optimizer's constructor. An optimizer of your own can use\n"
-       "torch._foreach_add_ and its like, which take lists of tensors, or torch.compile.\n\n"
+       "What to do: fused=True (or foreach=True) in the optimizer's constructor. A custom optimizer can use\n"
+       "torch._foreach_add_ and similar functions, which take lists of tensors, or torch.compile.\n\n"
        "When not: tensors on several devices.",
        find_single_tensor_optimizer},
       {"zero-grad-fills", "training", 0.01, true,
-       "zero_grad(set_to_none=False) writes zeros into every gradient, and the backward pass then adds to them: two "
-       "passes\n"
-       "over memory that nobody needs.\n\nWhat to do: set_to_none=True, which is the default since PyTorch 2.0.\n\n"
-       "When not: code that reads .grad of parameters that took no part in the step. On a CPU without a device, large\n"
-       "gradients are better kept: fresh memory costs more than zeros.",
+       "zero_grad(set_to_none=False) writes zeros into every gradient, and the backward pass then adds to them: two\n"
+       "unnecessary passes over memory.\n\n"
+       "What to do: set_to_none=True, which is the default since PyTorch 2.0.\n\n"
+       "When not: code that reads .grad of parameters that were not used in the step. On a CPU without a device,\n"
+       "large gradients are better kept: allocating new memory costs more than writing zeros.",
        find_zero_grad_fills},
       {"exposed-communication", "training", 0.03, true,
        "Collectives (all-reduce and the like) that run while nothing computes add their whole time to the step.\n"

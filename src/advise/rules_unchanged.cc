@@ -1,9 +1,9 @@
-// Work that every step does again on what no step changes.
+// Work that every step repeats on tensors that no step changes.
 //
-// A recording of a benchmark shows the same batch in every step, and all that is computed of it alone looks unchanged.
-// In training, what may be the batch is told apart by the size that it has in common with the loss, and as what is
-// looked up. Without training there is nothing to tell it by, and only one thing is said: a matrix is decomposed in
-// every step that never changes, for what changes from step to step, which the batch is a part of.
+// A recording of a benchmark shows the same batch in every step, and everything computed from it alone looks unchanged.
+// In training, the batch is recognized by a dimension that it shares with the loss, and by lookups. Without training it
+// cannot be recognized, and only one case is reported: a matrix that never changes is decomposed in every step, for
+// something that changes from step to step and includes the batch.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -184,9 +184,9 @@ class UnchangedFinder {
       const bool is_weight = is_layer_op(name) && place != data_place(name);
       if (is_weight || place >= shapes.size() || shapes[place].empty()) return false;
       const analyze::Dims& dims = shapes[place];
-      // Of a whole graph that is one batch, the matrix of its edges is none.
+      // If a whole graph is one batch, the matrix of its edges does not count as a batch.
       const bool is_square = dims.size() == 2 && dims[0] == dims[1] && !is_layer_op(name);
-      const auto elements = static_cast<int64_t>(std::min(elements_of(dims), 9e18));
+      const auto elements = static_cast<int64_t>(std::clamp(elements_of(dims), 0.0, 9e18));
       const bool has_its_size = batch_sizes_.contains(dims[0]) || batch_sizes_.contains(elements);
       return !is_square && (has_its_size || batch_sizes_.empty());
     });
@@ -211,9 +211,10 @@ class UnchangedFinder {
     std::map<std::pair<StringId, std::string_view>, std::set<size_t>> seen_in;
     const auto& steps = context_.study->steps.steps;
     const auto step_of = [&](Row op) {
-      size_t step = 0;
-      while (step < steps.size() && model_.host_slices.start_ns[op] >= steps[step].end_ns) ++step;
-      return step;
+      const int64_t start_ns = model_.host_slices.start_ns[op];
+      const auto step = std::partition_point(steps.begin(), steps.end(),
+                                             [&](const analyze::FoundStep& each) { return each.end_ns <= start_ns; });
+      return static_cast<size_t>(step - steps.begin());
     };
     const auto key = [&](Row op) { return std::pair(model_.host_slices.name[op], input_dims_text(model_, op)); };
     for (const analyze::SameValue* each : found) seen_in[key(each->op)].insert(step_of(each->op));
@@ -234,7 +235,7 @@ std::vector<Finding> find_unchanged_work(const Context& context) {
   if (context.study == nullptr || context.study->host->chains.empty() || context.step_count < 2) return {};
   const Model& model = context.model;
   const auto& phases = context.trace.get<analyze::find_phases>();
-  const analyze::SameValues same = analyze::find_same_values(model, phases, context.study->steps);
+  const auto& same = context.trace.get<analyze::find_same_values>();
   if (!same.is_known || same.every_step.empty()) return {};
   const UnchangedFinder finder(context, same);
   const std::vector<Row> ops = phases.has_backward ? finder.all() : finder.decomposed();
@@ -255,15 +256,14 @@ std::vector<Finding> find_unchanged_work(const Context& context) {
     for (const Row work : launched_during(model, ops)) evidence.add_device(work, 0, 0);
   }
   if (evidence.empty()) return {};
-  Finding finding{
-      .id = "unchanged-work",
-      .try_text = "compute it once before the loop, and keep the result: what it is made of does not change",
-      .try_code = "edges = normalized(adjacency)  # before the loop over steps, not inside of it",
-      .confidence = Confidence::kMedium,
-      .confirm_by = "keep the result, and compare outputs and step times",
-      .cause = "unchanged-work",
-      .part_of = "overhead",
-      .precedence = Precedence::kNeedless};
+  Finding finding{.id = "unchanged-work",
+                  .try_text = "compute it once before the loop, and keep the result: its inputs do not change",
+                  .try_code = "edges = normalized(adjacency)  # before the loop over steps, not inside it",
+                  .confidence = Confidence::kMedium,
+                  .confirm_by = "keep the result, and compare outputs and step times",
+                  .cause = "unchanged-work",
+                  .part_of = "overhead",
+                  .precedence = Precedence::kNeedless};
   evidence.fill(finding);
   finding.events = static_cast<int64_t>(ops.size());
   std::string names;
@@ -281,7 +281,7 @@ std::vector<Finding> find_unchanged_work(const Context& context) {
     return size;
   };
   const Row largest = *std::max_element(ops.begin(), ops.end(), [&](Row a, Row b) { return size_of(a) < size_of(b); });
-  finding.title = "every step computes the same again from tensors that no step changes (" + names +
+  finding.title = "every step recomputes the same from tensors that no step changes (" + names +
                   (named.size() > kNamed ? ", ..." : "") + "; the largest with inputs of " +
                   shapes_text_of_op(model, largest) + "): " + short_percent(finding.share_of_step) + " of a step";
   add_longest(finding, model, ops);
@@ -293,19 +293,17 @@ std::vector<Finding> find_unchanged_work(const Context& context) {
 std::vector<Rule> unchanged_rules() {
   return {
       {"unchanged-work", "waste", 0.05, true,
-       "A part of every step gives the same result as in the step before, because nothing that it is computed from "
-       "has\n"
-       "changed: an adjacency matrix that is normalized in every step, features of a style image, weights that are\n"
-       "frozen and scaled again.\n\n"
-       "Found where the recording follows tensors (firelane record does), by the same numbering of values as in\n"
-       "`repeated-inputs`, from step to step: operators of the forward pass whose inputs are older than the recording\n"
-       "or come of such, and were not written since. A benchmark that takes one batch for ever computes the same of\n"
-       "it in every step, too: tensors whose first size is that of the loss, and parts that are looked up, are taken\n"
-       "to be the batch, and what comes of them is left out. Of programs without a backward pass only matrices count "
-       "that\n"
-       "are decomposed in every step (Cholesky factors, inverses, eigenvalues), where something that changes from step "
-       "to\n"
-       "step is computed with the result. The gain is a replay without these operators.\n\n"
+       "A part of every step gives the same result as in the step before, because none of its inputs has changed:\n"
+       "an adjacency matrix that is normalized in every step, features of a style image, frozen weights that are\n"
+       "scaled again.\n\n"
+       "Detected where the recording follows tensors (firelane record does), with the same ids of values as in\n"
+       "`repeated-inputs`, from step to step: operators of the forward pass whose inputs were created before the\n"
+       "recording, or derived only from such tensors, and have not been written since. A benchmark that reuses one\n"
+       "batch recomputes the same values in every step, too: tensors whose first dimension is that of the loss, and\n"
+       "lookups, are assumed to be the batch, and what is derived from them is excluded. In programs without a\n"
+       "backward pass, only matrices that are decomposed in every step count (Cholesky factors, inverses,\n"
+       "eigenvalues), if the result is combined with something that changes from step to step. The gain is a replay\n"
+       "without these operators.\n\n"
        "What to do: compute it before the loop, and keep it (register_buffer in a module).\n\n"
        "When not: the program changes these tensors later than in the recorded steps, or the result is too large to "
        "keep.",

@@ -1,4 +1,4 @@
-// Work that does not change what is read of its result.
+// Work that does not change the part of its result that is read.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -9,6 +9,7 @@
 #include "advise/evidence.h"
 #include "advise/host_evidence.h"
 #include "advise/kernel_evidence.h"
+#include "advise/op_facts.h"
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "analyze/ops/op_inputs.h"
@@ -18,31 +19,17 @@ namespace firelane::advise {
 
 namespace {
 
-std::string_view name_at(const Model& model, Row op) { return model.text(model.host_slices.name[op]); }
-
-std::string shapes_of(const Model& model, Row op) {
-  std::string text;
-  for (const analyze::Dims& each : analyze::parse_input_dims(input_dims_text(model, op))) {
-    if (!each.empty()) text += (text.empty() ? "" : " and ") + analyze::dims_text({each});
-  }
-  return text;
-}
-
 // The dimension that an op works along, from 0; nothing: not recorded.
 std::optional<int64_t> dim_of(const Model& model, Row op) {
-  const Row detail = model.op_detail(op);
-  if (detail == kNoRow || model.op_details.concrete_inputs[detail] == kNoString) return {};
-  const auto numbers = analyze::parse_input_strings(model.text(model.op_details.concrete_inputs[detail]));
-  const auto shapes = analyze::parse_input_dims(input_dims_text(model, op));
-  if (numbers.size() < 2 || shapes.empty()) return {};
-  const std::optional<analyze::Dims> dim = analyze::parse_int_list(numbers[1]);
-  if (!dim || dim->size() != 1) return {};
-  return dim->front() < 0 ? dim->front() + static_cast<int64_t>(shapes[0].size()) : dim->front();
+  const std::vector<analyze::Dims> shapes = shapes_of_op(model, op);
+  const std::optional<int64_t> dim = number_of_op(model, op, 1);
+  if (!dim || shapes.empty()) return {};
+  return *dim < 0 ? *dim + static_cast<int64_t>(shapes[0].size()) : *dim;
 }
 
 // Whether it puts another number for each, of which the largest is where it was.
 bool keeps_order(const Model& model, Row op, Row reader) {
-  const std::string_view name = name_at(model, op);
+  const std::string_view name = name_of_op(model, op);
   if (name == "aten::sigmoid" || name == "aten::log_sigmoid") return true;
   if (name != "aten::softmax" && name != "aten::log_softmax") return false;
   // Along another dimension, each number is changed by other ones.
@@ -58,11 +45,11 @@ std::vector<Finding> find_order_preserving(const Context& context) {
   Evidence evidence(context);
   std::vector<Row> ops;
   Row reader = kNoRow;
-  for (const analyze::Result& result : analyze::find_results(model)) {
+  for (const analyze::Result& result : context.trace.get<analyze::find_results>()) {
     if (!result.is_freed || result.readings.empty() || !context.in_window(host.start_ns[result.op])) continue;
     const bool by_order =
         std::all_of(result.readings.begin(), result.readings.end(), [&](const analyze::Reading& reading) {
-          return looks_at_order(name_at(model, reading.op)) && keeps_order(model, result.op, reading.op);
+          return looks_at_order(name_of_op(model, reading.op)) && keeps_order(model, result.op, reading.op);
         });
     if (!by_order || (!ops.empty() && ops.back() == result.op)) continue;
     ops.push_back(result.op);
@@ -71,10 +58,10 @@ std::vector<Finding> find_order_preserving(const Context& context) {
       evidence.add_call(result.op, 0, 0);
       continue;
     }
-    for (const Row work : launched_during(model, {result.op})) {
+    for (const Row work : context.trace.get<launched_work>().during(result.op)) {
       // It may put its input into another order first, which the reader then does, or pays for.
       const Row by = model.device_slices.op[work];
-      const bool is_copy = by != kNoRow && name_at(model, by) == "aten::copy_";
+      const bool is_copy = by != kNoRow && name_of_op(model, by) == "aten::copy_";
       if (is_copy) {
         evidence.add_beside(work, 1, 0);
       } else {
@@ -97,9 +84,10 @@ std::vector<Finding> find_order_preserving(const Context& context) {
   finding.events = static_cast<int64_t>(ops.size());
   const Row longest = *std::max_element(ops.begin(), ops.end(),
                                         [&](Row a, Row b) { return host.duration_ns[a] < host.duration_ns[b]; });
-  finding.title = std::string(name_at(model, longest)) + " of " + shapes_of(model, longest) + " is read by " +
-                  std::string(name_at(model, reader)) +
-                  " alone, which chooses the same without it: " + short_percent(finding.share_of_step) + " of a step";
+  finding.title = std::string(name_of_op(model, longest)) + " of " + shapes_text_of_op(model, longest) +
+                  " is read by " + std::string(name_of_op(model, reader)) +
+                  " alone, which gives the same result without it: " + short_percent(finding.share_of_step) +
+                  " of a step";
   add_longest(finding, model, ops);
   return {finding};
 }
@@ -109,17 +97,14 @@ std::vector<Finding> find_order_preserving(const Context& context) {
 std::vector<Rule> unread_rules() {
   return {
       {"order-preserving-work", "waste", 0.05, true,
-       "A softmax, log_softmax or sigmoid whose result nobody reads but argmax or argsort: it changes the numbers, "
-       "and\n"
-       "not their order, so that the same is chosen without it. Of large scores (all classes of all pixels) it costs\n"
-       "several passes over memory.\n\n"
-       "Found where all readers of the result, until it is freed, are argmax or argsort along the same dimension. "
-       "Needs\n"
-       "a recording that follows tensors and memory (firelane record does), without compiled parts or CUDA graphs. "
-       "The\n"
-       "gain is a replay without it.\n\n"
-       "What to do: choose from the scores themselves.\n\n"
-       "When not: numbers that are equal only after rounding are chosen between in another way.",
+       "A softmax, log_softmax or sigmoid whose result is read only by argmax or argsort: it changes the numbers\n"
+       "but not their order, so the result is the same without it. For large scores (all classes of all pixels) it\n"
+       "costs several passes over memory.\n\n"
+       "Detected where all readers of the result, until it is freed, are argmax or argsort along the same\n"
+       "dimension. Needs a recording that follows tensors and memory (firelane record does), without compiled parts\n"
+       "or CUDA graphs. The gain is a replay without it.\n\n"
+       "What to do: apply argmax or argsort to the scores themselves.\n\n"
+       "When not: ties caused by rounding may be broken differently.",
        find_order_preserving},
   };
 }

@@ -1,4 +1,4 @@
-// Work that nobody needs: attention over positions that a mask takes out.
+// Unneeded work: attention over positions that a mask excludes.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -20,8 +20,8 @@ namespace firelane::advise {
 
 namespace {
 
-// Of an attention kernel's time that stays without the mask: half of the scores need not be computed, and the mask is
-// not read. Kernels that are made for masks (not cuDNN's) are slower still.
+// Share of an attention kernel's time that remains without the mask: half of the scores need not be computed, and the
+// mask is not read. Kernels that are made for masks (not cuDNN's) are slower still.
 struct MaskCost {
   double low, high;
 };
@@ -40,7 +40,7 @@ analyze::Dims shared_mask(const Model& model, Row op) {
   return is_shared && mask[rank - 1] == mask[rank - 2] && mask[rank - 1] > 1 ? mask : analyze::Dims{};
 }
 
-// Of operators on the CPU, which go through all scores as well: half of them, or far more where short documents share a
+// For operators on the CPU, which process all scores as well: half of them, or far more where short documents share a
 // row.
 constexpr MaskCost kOnCpu = {.low = 0.6, .high = 0.25};
 // Shorter rows fit into few of the blocks that the CPU's kernel goes through: there is hardly one to leave out.
@@ -121,18 +121,18 @@ std::vector<Finding> find_attention_mask(const Context& context) {
   if (evidence.empty()) return {};
   Finding finding{
       .id = "attention-mask",
-      .try_text = "if the mask is causal, say so instead of passing it: the kernel then skips half of the work",
+      .try_text = "if the mask is causal, pass is_causal=True instead: the kernel then skips half of the work",
       .try_code = "F.scaled_dot_product_attention(q, k, v, is_causal=True)  # other masks: flex_attention",
       .confidence = Confidence::kMedium,
       .confirm_by = "look at the mask: a trace shows its shape, not its values"};
   evidence.fill(finding);
   finding.title = "attention gets a mask of " + std::to_string(longest) + " x " + std::to_string(longest) +
-                  (context.has_device_work ? " as a tensor, which the fastest kernels do not take: it takes "
-                                           : " as a tensor, and computes the scores that it hides: it takes ") +
+                  (context.has_device_work ? " as a tensor, which the fastest kernels do not support: it takes "
+                                           : " as a tensor, and computes scores that are then masked out: it takes ") +
                   short_percent(finding.share_of_step) + " of a step";
   if (!context.has_device_work) {
     finding.confidence = Confidence::kLow;  // how much it hides decides
-    finding.try_text = "if the mask is causal, say so instead of passing it; documents that share a row attend apart";
+    finding.try_text = "if the mask is causal, pass is_causal=True instead; split documents that share a row";
     finding.try_code = "F.scaled_dot_product_attention(q, k, v, is_causal=True)  # x.view(rows * documents, -1, width)";
   }
   return {finding};
@@ -143,19 +143,14 @@ std::vector<Finding> find_attention_mask(const Context& context) {
 std::vector<Rule> waste_rules() {
   return {
       {"attention-mask", "waste", 0.03, true,
-       "scaled_dot_product_attention got its mask as a tensor. The fastest kernels take none: others read it for "
-       "every\n"
-       "score, and compute the scores that it takes out again. With is_causal=True the kernel knows which half to "
-       "skip.\n"
-       "\n"
-       "What to do: is_causal=True for a causal mask. Sequences packed into one row, or a sliding window: "
-       "flex_attention\n"
-       "with a block mask. Padding: sort by length, or nested tensors.\n"
-       "\n"
-       "When not: the mask is neither. Only masks that all sequences share are named: the others differ from sample "
-       "to\n"
-       "sample. On a CPU, rows of fewer than 192 positions are left out, of which a causal kernel skips next to "
-       "nothing.",
+       "scaled_dot_product_attention got its mask as a tensor. The fastest kernels do not support one: others read\n"
+       "it for every score, and compute scores that are then masked out. With is_causal=True the kernel knows which\n"
+       "half to skip.\n\n"
+       "What to do: is_causal=True for a causal mask. For sequences packed into one row, or a sliding window:\n"
+       "flex_attention with a block mask. For padding: sort by length, or use nested tensors.\n\n"
+       "When not: the mask is none of these. Only masks that all sequences share are reported: others differ from\n"
+       "sample to sample. On a CPU, sequences of fewer than 192 positions are excluded, because a causal kernel\n"
+       "skips next to nothing of them.",
        find_attention_mask},
   };
 }

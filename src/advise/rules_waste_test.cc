@@ -163,7 +163,7 @@ TEST(WasteRules, a_head_that_is_surely_trained_tells_that_the_body_is_not) {
   TraceBuilder trace = alike(6, 2, R"(, "TensorList")", false, true);
   const auto findings = ask_of(trace, "unused-gradients");
   ASSERT_EQ(findings.size(), 1u);
-  // Of the four layers of the body all goes, the gradients of their inputs too.
+  // All work of the four layers of the body goes away, including the gradients of their inputs.
   EXPECT_GT(findings[0].gain.high_ns, 4 * (40'000 + 10'000));
 }
 

@@ -1,4 +1,4 @@
-// Data that crosses the link in a wider type than it has, or is used in.
+// Data that is copied to the device in a wider dtype than it has, or than it is used in.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -55,15 +55,16 @@ std::vector<Finding> find_wide_copies(const Context& context) {
   finding.cost_ns += context.study->per_step(host_ns);
   finding.share_of_step = context.share_of_step(finding.cost_ns);
   finding.events = static_cast<int64_t>(all.size());
-  finding.title = short_bytes(context.study->per_step(bytes)) + " go to the device in every step that would be " +
+  finding.title = short_bytes(context.study->per_step(bytes)) +
+                  " are copied to the device in every step that would be " +
                   short_bytes(context.study->per_step(narrow)) + ": ";
   if (largest->on_host) {
     finding.title += bits(tensors[1]) + " numbers become " + bits(tensors[0]) + " ones on the host";
-    finding.try_text = "send the data in the type that it has, and convert it on the device";
+    finding.try_text = "copy the data in its original dtype, and convert it on the device";
     finding.try_code = "x = images.to(device, non_blocking=True).float().div_(255)  # images: uint8";
   } else {
     finding.title += bits(tensors[1]) + " numbers become " + bits(tensors[0]) + " ones once they are there";
-    finding.try_text = "convert the data on the host once, where it is stored, and send it in the type that is used";
+    finding.try_text = "convert the data on the host once, where it is stored, and copy it in the dtype that is used";
     finding.try_code = "torch.from_numpy(array.astype(np.float32))  # NumPy makes float64 unless it is told otherwise";
   }
   finding.title += ", " + short_percent(finding.share_of_step) + " of a step";
@@ -75,18 +76,17 @@ std::vector<Finding> find_wide_copies(const Context& context) {
 std::vector<Rule> wide_copies_rules() {
   return {
       {"wide-copies", "input", 0.03, true,
-       "Data crosses the link to the device in a wider type than it has to: images of bytes that are made floats on "
-       "the\n"
-       "host, which is four times as much; or doubles, as NumPy makes them, that become floats once they are on the\n"
-       "device. The link is much slower than the device's own memory, and converting there takes next to nothing.\n\n"
-       "Found are copies to the device of 256 KiB or more whose data was widened on the host in the same step, or is\n"
-       "narrowed on the device after it, by the size of what aten::copy_ converts; there, 64-bit types alone. Needs "
-       "shapes. The gain is a replay "
-       "in\n"
-       "which the copy takes as much less time as it has fewer bytes, without the conversion on the host.\n\n"
-       "What to do: keep the data in its narrow type up to the device, and convert it there; store and load float32\n"
-       "instead of float64.\n\n"
-       "When not: the host needs the wide type itself.",
+       "Data is copied to the device in a wider dtype than necessary: uint8 images that are converted to float on\n"
+       "the host, which is four times as many bytes; or NumPy's default float64, which is converted to float32 on\n"
+       "the device. The link is much slower than the device's own memory, and converting there costs almost\n"
+       "nothing.\n\n"
+       "This finding covers copies to the device of 256 KiB or more whose data was widened on the host in the same\n"
+       "step, or is narrowed on the device afterwards (64-bit types only), matched by the size of the aten::copy_\n"
+       "that converts. Needs shapes. The gain is a replay in which the copy is shorter in proportion to its bytes,\n"
+       "without the conversion on the host.\n\n"
+       "What to do: keep the data in its narrow dtype until it is on the device, and convert it there; store and\n"
+       "load float32 instead of float64.\n\n"
+       "When not: the host needs the wide dtype itself.",
        find_wide_copies},
   };
 }

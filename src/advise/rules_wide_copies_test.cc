@@ -8,7 +8,7 @@
 namespace firelane::advise {
 namespace {
 
-enum class Sends { kWidened, kWidenedAndMore, kNarrowedThere, kAsItIs };
+enum class Sends { kWidened, kWidenedAndMore, kNarrowedThere, kIdsThere, kAsItIs };
 
 // Steps of a copy of 16 MiB from pinned memory, 400 us, and 300 us of computing.
 Judged sent_as(Sends how) {
@@ -35,11 +35,12 @@ Judged sent_as(Sends how) {
                  {.start_us = begins, .end_us = begins + 400, .correlation = correlation++, .bytes = 16 << 20});
     at += 25;
     double busy = begins + 401;
-    if (how == Sends::kNarrowedThere) {
+    if (how == Sends::kNarrowedThere || how == Sends::kIdsThere) {
       builder.op("aten::copy_", {.start_us = at,
                                  .end_us = at + 20,
                                  .dims = "[[32, 65536], [32, 65536], []]",
-                                 .types = R"(["float", "double", "Scalar"])"});
+                                 .types = how == Sends::kIdsThere ? R"(["float", "long int", "Scalar"])"
+                                                                  : R"(["float", "double", "Scalar"])"});
       builder.call("cudaLaunchKernel", {.start_us = at + 5, .end_us = at + 9, .correlation = correlation});
       builder.kernel("convert", {.start_us = busy, .end_us = busy + 10, .correlation = correlation++});
       busy += 11;
@@ -60,9 +61,9 @@ TEST(WideCopies, bytes_that_become_floats_on_the_host_are_sent_four_times) {
   const Judged found = sent_as(Sends::kWidened);
   ASSERT_FALSE(found.findings.empty());
   EXPECT_EQ(found.findings[0].id, "wide-copies");
-  EXPECT_TRUE(
-      found.findings[0].title.starts_with("16.0 MiB go to the device in every step that would be 4.0 MiB: 8-bit "
-                                          "numbers become 32-bit ones on the host"))
+  EXPECT_TRUE(found.findings[0].title.starts_with(
+      "16.0 MiB are copied to the device in every step that would be 4.0 MiB: 8-bit "
+      "numbers become 32-bit ones on the host"))
       << found.findings[0].title;
   EXPECT_NEAR(static_cast<double>(found.findings[0].gain.middle_ns()), 800e3, 60e3)
       << "500 us, and three quarters of 400";
@@ -76,6 +77,11 @@ TEST(WideCopies, doubles_that_become_floats_on_the_device_are_sent_twice) {
   EXPECT_NE(finding->title.find("64-bit numbers become 32-bit ones once they are there"), std::string::npos)
       << finding->title;
   EXPECT_NE(finding->try_code.find("float32"), std::string::npos);
+}
+
+// Embeddings and losses take them as they are, and something else may take them as floats.
+TEST(WideCopies, whole_numbers_were_advised_to_be_sent_as_the_floats_that_are_made_of_them) {
+  EXPECT_EQ(find(sent_as(Sends::kIdsThere), "wide-copies"), nullptr);
 }
 
 TEST(WideCopies, what_the_host_does_beside_widening_is_said_instead) {

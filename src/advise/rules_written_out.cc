@@ -1,5 +1,6 @@
-// What is written out to be summed right away: all pairs of two tensors, and all windows of one.
+// Intermediates that are materialized only to be summed right away: all pairs of two tensors, and all windows of one.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -52,12 +53,6 @@ Dims padded(const Dims& dims, size_t size) {
   return out;
 }
 
-double count_of(const Dims& dims) {
-  double count = 1;
-  for (const int64_t size : dims) count *= static_cast<double>(size);
-  return count;
-}
-
 // The dimensions that a sum takes together, from 0.
 Dims summed_dims(const Model& model, Row op, size_t place, size_t rank) {
   const std::optional<Dims> dims = analyze::parse_int_list(number_at(model, op, place));
@@ -67,12 +62,18 @@ Dims summed_dims(const Model& model, Row op, size_t place, size_t rank) {
   return out;
 }
 
+// "2", "2.", "2.0"; not "2.5".
+bool is_two(std::string_view number) {
+  return number.starts_with('2') && number.find_first_not_of(".0", 1) == std::string_view::npos &&
+         (number.size() == 1 || number[1] == '.');
+}
+
 bool is_square(const Model& model, const TensorGraph& graph, uint32_t node) {
   const std::string_view name = name_of_node(model, graph, node);
   const std::vector<TensorUse>& uses = graph.nodes[node].uses;
   if (name == "aten::square") return true;
   if (name == "aten::mul") return uses.size() > 1 && uses[0].value == uses[1].value && uses[0].dims == uses[1].dims;
-  return name == "aten::pow" && number_at(model, graph.nodes[node].op, 1).starts_with("2");
+  return name == "aten::pow" && is_two(number_at(model, graph.nodes[node].op, 1));
 }
 
 std::optional<Broadcast> broadcast_at(const Context& context, const TensorGraph& graph, uint32_t at) {
@@ -102,8 +103,8 @@ std::optional<Broadcast> broadcast_at(const Context& context, const TensorGraph&
   const Dims left_given = padded(a.dims, rank);
   const Dims right_given = padded(b.dims, rank);
   for (size_t i = 0; i < rank; ++i) found.result.push_back(std::max(left_given[i], right_given[i]));
-  const double most = std::max(count_of(left), count_of(right));
-  if (count_of(found.result) < kManyTimes * most || count_of(left) <= 1 || count_of(right) <= 1) return {};
+  const double most = std::max(elements_of(left), elements_of(right));
+  if (elements_of(found.result) < kManyTimes * most || elements_of(left) <= 1 || elements_of(right) <= 1) return {};
   found.sources = shape_text(a.dims) + " and " + shape_text(b.dims);
   // The one who reads it squares it and sums, or sums.
   uint32_t reader = at;
@@ -114,10 +115,10 @@ std::optional<Broadcast> broadcast_at(const Context& context, const TensorGraph&
     if (readers.size() != 1) return {};
     reader = readers[0];
     const TensorNode& next = graph.nodes[reader];
-    if (next.uses.empty() || next.uses[0].elements() != static_cast<int64_t>(count_of(found.result))) return {};
+    if (next.uses.empty() || static_cast<double>(next.uses[0].elements()) != elements_of(found.result)) return {};
     found.nodes.push_back(reader);
     const std::string_view reads = name_of_node(model, graph, reader);
-    const bool is_norm = reads == "aten::linalg_vector_norm" && number_at(model, next.op, 1).starts_with("2");
+    const bool is_norm = reads == "aten::linalg_vector_norm" && is_two(number_at(model, next.op, 1));
     if (reads == "aten::sum" || reads == "aten::mean" || is_norm) {
       const Dims dims = summed_dims(model, next.op, is_norm ? 2 : 1, rank);
       if (next.uses[0].dims.size() != rank || dims.empty()) return {};
@@ -165,13 +166,16 @@ std::optional<Broadcast> cosine_at(const Context& context, const TensorGraph& gr
      : left[i] > 1                     ? found.pairs.rows
                                        : found.pairs.columns) *= size;
   }
-  const double most = std::max(count_of(left), count_of(right));
-  if (count_of(found.result) < kManyTimes * most || found.pairs.rows <= 1 || found.pairs.columns <= 1) return {};
+  const double most = std::max(elements_of(left), elements_of(right));
+  if (elements_of(found.result) < kManyTimes * most || found.pairs.rows <= 1 || found.pairs.columns <= 1) return {};
   const HostSlices& host = model.host_slices;
-  for (uint32_t node = 0; node < graph.nodes.size(); ++node) {
+  const auto first = std::partition_point(graph.nodes.begin(), graph.nodes.end(), [&](const TensorNode& each) {
+    return host.start_ns[each.op] < host.start_ns[op];
+  });
+  for (auto node = static_cast<uint32_t>(first - graph.nodes.begin()); node < graph.nodes.size(); ++node) {
     const Row row = graph.nodes[node].op;
-    const bool is_inside = host.lane[row] == host.lane[op] && host.start_ns[row] >= host.start_ns[op] &&
-                           host.end_ns(row) <= host.end_ns(op);
+    if (host.start_ns[row] >= host.end_ns(op)) break;
+    const bool is_inside = host.lane[row] == host.lane[op] && host.end_ns(row) <= host.end_ns(op);
     if (!is_inside || graph.nodes[node].in_backward) continue;
     found.nodes.push_back(node);
     if (!graph.nodes[node].uses.empty()) found.element_bytes = graph.nodes[node].uses[0].element_bytes;
@@ -211,21 +215,21 @@ std::vector<Finding> find_broadcast_product(const Context& context) {
     if (product_ns <= 0) continue;
     const std::vector<uint32_t> nodes = replaced.with_backward(each.nodes);
     const double rounds = nodes.size() > each.nodes.size() ? 3 : 1;
-    // Of a distance, squares of both are added to the product.
+    // For a distance, the squares of both are added to the product.
     const double passes = each.is_difference ? 4 : 0;
     const double result_bytes = pairs.batch * pairs.rows * pairs.columns * static_cast<double>(each.element_bytes);
     replaced.add_group(nodes, rounds * product_ns + passes * rates.time_ns(0, result_bytes, each.element_bytes));
-    if (largest == nullptr || count_of(each.result) > count_of(largest->result)) largest = &each;
+    if (largest == nullptr || elements_of(each.result) > elements_of(largest->result)) largest = &each;
   }
   if (largest == nullptr) return {};
   Finding finding{
       .id = "broadcast-product",
       .try_text = largest->is_both
-                      ? "count pairs by bincount, or by a product of zeros and ones, without writing them out"
-                  : largest->is_cosine ? "scale the rows to length one: their product has the same numbers"
+                      ? "count pairs with bincount, or with a matmul of zeros and ones, without materializing them"
+                  : largest->is_cosine ? "normalize the rows: their matmul gives the same numbers"
                   : largest->is_difference
-                      ? "a product does it without writing the pairs out: |a - b|^2 is |a|^2 - 2 a b + |b|^2"
-                      : "a product does it without writing the pairs out",
+                      ? "a matmul does it without materializing the pairs: |a - b|^2 is |a|^2 - 2 a b + |b|^2"
+                      : "a matmul does it without materializing the pairs",
       .try_code = largest->is_both
                       ? "counts = torch.bincount(a * n + b, minlength=n * n).view(n, n)  # or one_hot(a).T @ one_hot(b)"
                   : largest->is_cosine ? "similarities = F.normalize(a, dim=-1) @ F.normalize(b, dim=-1).mT"
@@ -242,7 +246,7 @@ std::vector<Finding> find_broadcast_product(const Context& context) {
                               : largest->is_cosine     ? "cosine similarities"
                               : largest->is_difference ? "differences"
                                                        : "products") +
-                  " of all pairs of " + largest->sources + " are written out (" + shape_text(largest->result) +
+                  " of all pairs of " + largest->sources + " are materialized (" + shape_text(largest->result) +
                   ") and summed: " + short_percent(finding.share_of_step) + " of a step";
   return {finding};
 }
@@ -275,7 +279,7 @@ double times_copied(const Model& model, const TensorGraph& graph, uint32_t at, d
     if (result != kNoValue && read > 0) return static_cast<double>(graph.values[result].bytes) / read;
     // What it made first is given back for something larger.
     const std::optional<Dims> kernel = analyze::parse_int_list(number_at(model, node.op, 1));
-    return kernel ? count_of(*kernel) : 1;
+    return kernel ? elements_of(*kernel) : 1;
   }
   if (name != "aten::copy_" || node.uses.size() < 2) return 1;
   const TensorUse& from = node.uses[1];
@@ -371,9 +375,8 @@ std::vector<Finding> find_overlapping_windows(const Context& context) {
       .part_of = kFusion,
       .precedence = Precedence::kNeedless};
   replaced.fill(finding);
-  finding.title = "windows that overlap are written out, " +
-                  std::to_string(static_cast<int64_t>(largest->times + 0.5)) +
-                  " times what they are taken from, for a product of " + factors_text(largest->product) + ": " +
+  finding.title = "overlapping windows are copied out, " + std::to_string(std::llround(largest->times)) +
+                  " times the size of their source, for a matmul of " + factors_text(largest->product) + ": " +
                   short_percent(finding.share_of_step) + " of a step";
   return {finding};
 }
@@ -383,35 +386,27 @@ std::vector<Finding> find_overlapping_windows(const Context& context) {
 std::vector<Rule> written_out_rules() {
   return {
       {"broadcast-product", "waste", 0.05, true,
-       "Products, or squared differences, of all pairs of two tensors are written out by a broadcast, "
-       "(a[:, None] - b[None]).square().sum(-1), and then summed along a dimension that both have. The large tensor "
-       "is\n"
-       "written and read several times, and again in the backward pass; a matrix product does the same without it.\n\n"
-       "Found are F.cosine_similarity(a[:, None], b[None]), mul, the `and` of truth values, and sub with a square, "
-       "whose result is at least four times as large "
-       "as both inputs, read by "
-       "nobody\n"
-       "but a sum or a mean over dimensions that both inputs have. Needs a recording that follows tensors and memory\n"
-       "(firelane record does). The gain is a replay in which all of these take what the product would at the best "
-       "rate\n"
-       "of this trace.\n\n"
+       "Products, or squared differences, of all pairs from two tensors are materialized by a broadcast, (a[:,\n"
+       "None] - b[None]).square().sum(-1), and then summed along a shared dimension. The large tensor is written\n"
+       "and read several times, and again in the backward pass; a matmul does the same without it.\n\n"
+       "This finding covers F.cosine_similarity(a[:, None], b[None]), mul, the `and` of booleans, and sub with a\n"
+       "square, whose result is at least four times as large as both inputs and is read only by a sum or a mean\n"
+       "over dimensions that both inputs have. Needs a recording that follows tensors and memory (firelane record\n"
+       "does). The gain is a replay in which all of these take as long as the matmul would at the best rate in this\n"
+       "trace.\n\n"
        "What to do: a @ b.mT or einsum; distances are |a|^2 - 2 a b + |b|^2, or torch.cdist.\n\n"
-       "When not: distances close to zero are needed to all digits.",
+       "When not: distances close to zero are needed with full precision.",
        find_broadcast_product},
       {"overlapping-windows", "waste", 0.05, true,
-       "A convolution written by hand: windows of an image or a signal that overlap are copied apart (F.unfold, "
-       "x.unfold\n"
-       "and reshape) and multiplied with the weights. Of windows of 3 by 3 the copy is nine times the image; the "
-       "backward\n"
-       "pass writes as much, and adds it up.\n\n"
-       "Found are im2col, and copies from views whose elements overlap, where only products read the result. Needs a\n"
-       "recording that follows tensors and memory (firelane record does). The gain is a replay in which copies and\n"
-       "products take 1.5 times what their floating-point operations need at the best rate of this trace, or their "
-       "inputs "
-       "and\n"
-       "results at the memory's.\n\n"
-       "What to do: nn.Conv1d, nn.Conv2d or F.conv2d with the same weights; grouped for products of each channel.\n\n"
-       "When not: each window has weights of its own.",
+       "A hand-written convolution: overlapping windows of an image or a signal are copied out (F.unfold, x.unfold\n"
+       "and reshape) and multiplied by the weights. With 3 x 3 windows the copy is nine times as large as the\n"
+       "image; the backward pass writes the same amount, and sums it.\n\n"
+       "This finding covers im2col, and copies from views whose elements overlap, where only matmuls read the\n"
+       "result. Needs a recording that follows tensors and memory (firelane record does). The gain is a replay in\n"
+       "which copies and matmuls take 1.5 times what their floating-point operations need at the best rate in this\n"
+       "trace, or their inputs and results at memory bandwidth.\n\n"
+       "What to do: nn.Conv1d, nn.Conv2d or F.conv2d with the same weights; use groups for per-channel products.\n\n"
+       "When not: each window has its own weights.",
        find_overlapping_windows},
   };
 }

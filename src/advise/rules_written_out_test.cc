@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kOfSteps = 4;
 
-enum class Pairs { kSquared, kAbsolute, kMultiplied, kBothTrue, kKept, kSummedOverOne };
+enum class Pairs { kSquared, kOtherPower, kAbsolute, kMultiplied, kBothTrue, kKept, kSummedOverOne };
 
 Judged paired(Pairs what) {
   TensorProgram program;
@@ -23,7 +23,10 @@ Judged paired(Pairs what) {
     WrittenTensor all = program.op(name, 500, {a, b}, {256, 128, 32});
     const WrittenTensor first = all;
     if (what == Pairs::kAbsolute) all = program.op("aten::abs", 300, {all}, all.dims);
-    if (!multiplies && what != Pairs::kAbsolute) all = program.op("aten::pow", 300, {all}, all.dims, R"(["", "2"])");
+    if (!multiplies && what != Pairs::kAbsolute) {
+      const char* power = what == Pairs::kOtherPower ? R"(["", "2.5"])" : R"(["", "2.0"])";
+      all = program.op("aten::pow", 300, {all}, all.dims, power);
+    }
     program.op("aten::sum", 400, {all}, {256, 128},
                what == Pairs::kSummedOverOne ? R"(["", "[1]"])" : R"(["", "[-1]"])");
     if (what == Pairs::kKept) program.op("aten::exp", 300, {first}, first.dims);
@@ -78,6 +81,10 @@ TEST(BroadcastProduct, cosine_similarities_of_all_pairs_are_a_product_of_rows_of
   EXPECT_EQ(find(similar({256, 8, 32}, {256, 8, 32}), "broadcast-product"), nullptr) << "each with its own";
 }
 
+TEST(BroadcastProduct, a_power_of_two_and_a_half_was_taken_for_a_square) {
+  EXPECT_EQ(find(paired(Pairs::kOtherPower), "broadcast-product"), nullptr);
+}
+
 TEST(BroadcastProduct, what_no_product_does_is_none) {
   EXPECT_EQ(find(paired(Pairs::kAbsolute), "broadcast-product"), nullptr) << "sums of absolute differences";
   EXPECT_EQ(find(paired(Pairs::kKept), "broadcast-product"), nullptr) << "the pairs are needed themselves";
@@ -125,7 +132,7 @@ TEST(OverlappingWindows, windows_that_are_copied_for_a_product_are_told_first) {
   const Judged found = windowed(Reader::kProduct, true);
   ASSERT_FALSE(found.findings.empty());
   EXPECT_EQ(found.findings[0].id, "overlapping-windows");
-  EXPECT_NE(found.findings[0].title.find("63 times what they are taken from"), std::string::npos)
+  EXPECT_NE(found.findings[0].title.find("63 times the size of their source"), std::string::npos)
       << found.findings[0].title;
 }
 

@@ -112,7 +112,7 @@ class InsideFinder {
     return phase != analyze::Phase::kBackward && phase != analyze::Phase::kOptimizer;
   }
 
-  // What it computes; nothing where that is not known.
+  // What it computes; empty if unknown.
   std::optional<uint64_t> value_of(Row op) const {
     const std::vector<analyze::StorageInput> inputs = storages_of(op);
     if (inputs.empty()) return {};

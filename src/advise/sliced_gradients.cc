@@ -59,10 +59,10 @@ std::unordered_map<int64_t, SlicedTensor> sources_of(const Context& context, con
 // Elements of the gradient that a node puts among zeros; 0: it does something else.
 double sliced_elements(const Model& model, Row node) {
   const HostSlices& host = model.host_slices;
-  for (Row row = node + 1; row < host.size() && host.start_ns[row] < host.end_ns(node); ++row) {
+  const Row lane_end = model.lanes.host_end[static_cast<size_t>(host.lane[node])];
+  for (Row row = node + 1; row < lane_end && host.start_ns[row] < host.end_ns(node); ++row) {
     const std::string_view name = name_of_op(model, row);
-    if (host.lane[row] != host.lane[node] || (name != "aten::slice_backward" && name != "aten::select_backward"))
-      continue;
+    if (name != "aten::slice_backward" && name != "aten::select_backward") continue;
     const std::vector<analyze::Dims> shapes = shapes_of_op(model, row);
     return shapes.empty() ? 0 : elements_of(shapes[0]);
   }
@@ -89,9 +89,9 @@ std::vector<Finding> sliced_gradients(const Context& context) {
     if (source == sources.end()) continue;
     const double elements = sliced_elements(model, row);
     if (elements <= 0 || elements > kPart * source->second.elements) continue;
-    size_t step = 0;
-    while (step < steps.size() && host.start_ns[row] >= steps[step].end_ns) ++step;
-    by_source[{step, source->second.storage}].push_back(row);
+    const auto step = std::partition_point(
+        steps.begin(), steps.end(), [&](const analyze::FoundStep& each) { return each.end_ns <= host.start_ns[row]; });
+    by_source[{static_cast<size_t>(step - steps.begin()), source->second.storage}].push_back(row);
   }
   std::vector<Row> nodes;
   std::vector<Row> most;
@@ -117,24 +117,24 @@ std::vector<Finding> sliced_gradients(const Context& context) {
   if (context.has_device_work) {
     for (const Row work : launched_during(model, nodes)) evidence.add_device(work, kSlicesStayLow, kSlicesStayHigh);
   }
-  Finding finding{.id = "repeated-operators",
-                  .try_text =
-                      "take all slices by one operator: its gradient is written once, without a tensor of "
-                      "zeros for each",
-                  .try_code =
-                      "rows = x.unbind(1)  # instead of [x[:, i] for i in range(n)]; x.unfold(2, size, stride) "
-                      "for windows, split for parts",
-                  .confidence = Confidence::kMedium,
-                  .confirm_by = "compare gradients and step times",
-                  .cause = "loop",
-                  .part_of = "overhead"};
+  Finding finding{
+      .id = "repeated-operators",
+      .try_text =
+          "take all slices with one operator: its gradient is written once, without a tensor of zeros for each slice",
+      .try_code =
+          "rows = x.unbind(1)  # instead of [x[:, i] for i in range(n)]; x.unfold(2, size, stride) "
+          "for windows, split for parts",
+      .confidence = Confidence::kMedium,
+      .confirm_by = "compare gradients and step times",
+      .cause = "loop",
+      .part_of = "overhead"};
   evidence.fill(finding);
   finding.of_step_ns = calls.step_ns;
   finding.share_of_step = context.share_of_step(finding.cost_ns);
   finding.events = static_cast<int64_t>(nodes.size());
   const std::string_view name = name_of_op(model, most.front());
   finding.title = "the gradient of each of " + std::to_string(most.size()) +
-                  " slices of one tensor is written into zeros of its size, and all are added up (" +
+                  " slices of one tensor is written into zeros of its full size, and all are summed (" +
                   std::string(name.substr(name.rfind(' ') + 1)) + "): " + short_percent(finding.share_of_step) +
                   " of a step";
   return {finding};

@@ -1,5 +1,5 @@
-// Slices of one tensor that are differentiated one by one: the gradient of each is a tensor of zeros as large as what
-// it was taken from, with the slice's gradient in it, and all of them are added up.
+// Slices of one tensor that are differentiated one by one: the gradient of each is a tensor of zeros of the full size
+// with the slice's gradient in it, and all of them are summed.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace firelane::advise {
 
-// A finding of repeated-operators; none where the recording does not follow tensors.
+// A finding of repeated-operators; empty if the recording does not follow tensors.
 std::vector<Finding> sliced_gradients(const Context& context);
 
 }  // namespace firelane::advise

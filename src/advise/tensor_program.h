@@ -1,5 +1,5 @@
-// Programs on a CPU whose operators say which memory they read and ask for: what tests of rules on the graph of tensors
-// write down.
+// Programs on a CPU whose operators say which memory they read and allocate: input for tests of rules on the graph of
+// tensors.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +41,11 @@ class TensorProgram : public WrittenProgram<TensorProgram> {
     builder_.memory({.at_us = at_ - us - 1, .bytes = out.bytes(), .address = out.storage});
     owned_.push_back(out);
     return out;
+  }
+  // An operator that calls what comes next, for so long.
+  void calls(std::string_view name, double us) {
+    builder_.op(name, {.start_us = at_, .end_us = at_ + us});
+    at_ += 1;
   }
   // Writes its first input.
   void in_place(std::string_view name, double us, const std::vector<WrittenTensor>& inputs,

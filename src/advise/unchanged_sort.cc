@@ -46,7 +46,7 @@ SameData is_same_data(const Context& context, const std::vector<Row>& calls) {
   return SameData::kYes;
 }
 
-// Of one operator's calls those that take most of its time: a small call beside them is another matter.
+// The calls of one operator that take most of its time: a small call beside them is another matter.
 std::vector<Row> long_calls(const Context& context, std::vector<Row> calls) {
   constexpr int64_t kOfLongest = 4;
   const HostSlices& host = context.model.host_slices;
@@ -99,7 +99,7 @@ void promise_sorting_once(const Context& context, std::vector<Row> calls, Findin
   if (finding.gain.high_ns == 0) return;
   finding.confidence = same == SameData::kYes ? Confidence::kMedium : Confidence::kLow;
   if (same == SameData::kYes) finding.precedence = Precedence::kNeedless;
-  finding.title += same == SameData::kYes ? "; what it takes did not change between steps"
+  finding.title += same == SameData::kYes ? "; its inputs did not change between steps"
                                           : "; its inputs have the same shapes in every step";
 }
 

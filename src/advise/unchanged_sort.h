@@ -1,4 +1,4 @@
-// Sorts of what does not change: whether they are, and what it would save to sort once.
+// Sorts whose input does not change: whether there are any, and what sorting once would save.
 #pragma once
 
 #include <string_view>

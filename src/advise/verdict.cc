@@ -73,7 +73,7 @@ void say_measured(const analyze::Study& study, Verdict& out) {
 
 constexpr double kMostlyBusy = 0.75;
 
-// Of what keeps the device busy, copies alone are most.
+// Copies are the largest part of what keeps the device busy.
 bool is_copying(const analyze::Study& study) {
   return study.has_device_work && 2 * study.breakdown.total.copy_ns > study.breakdown.total.busy_ns();
 }
@@ -82,10 +82,10 @@ void say_limit(const analyze::Study& study, Verdict& out) {
   const Limit limit = study.bound.limit;
   if (study.cold) {
     out.label = "in between";
-    out.reason =
-        study.other_limit == Limit::kMixed
-            ? "the host limits these first steps; once it is warm, host and device take about as long"
-            : label_text(limit) + " in these first steps, " + label_text(study.other_limit) + " once the host is warm";
+    out.reason = study.other_limit == Limit::kMixed
+                     ? "the host limits these first steps; once warmed up, host and device take about equally long"
+                     : label_text(limit) + " in these first steps, " + label_text(study.other_limit) +
+                           " once the host has warmed up";
     return;
   }
   if (study.undone.undecided) {
@@ -95,18 +95,19 @@ void say_limit(const analyze::Study& study, Verdict& out) {
   }
   out.label = label_text(limit);
   out.reason = analyze::reason_for(limit, study.has_device_work);
-  if (limit == Limit::kMemory && is_copying(study)) out.reason = "the device is busy with copies that no kernel hides";
+  if (limit == Limit::kMemory && is_copying(study))
+    out.reason = "the device is busy with copies that no kernel overlaps";
   if (limit == Limit::kUnknown && study.has_device_work && study.bound.device_busy >= kMostlyBusy) {
     out.reason = "the device is busy most of the time, and this trace does not show what limits its work";
   }
   if (limit != Limit::kMixed) return;
   // The host decides when a step ends, and the device is busy nearly all the time: neither has time to spare.
   const double host = study.bound.shares[static_cast<size_t>(Limit::kOverhead)];
-  out.reason = host >= 0.5 && study.bound.device_busy >= 0.5 ? std::string("host and device take about as long")
+  out.reason = host >= 0.5 && study.bound.device_busy >= 0.5 ? std::string("host and device take about equally long")
                                                              : out.reason + " (" + largest_shares(study) + ")";
 }
 
-// Of a step: communication that nothing hides belongs into the first line, whatever limits the program.
+// As a share of a step: exposed communication belongs in the first line, whatever limits the program.
 constexpr double kSaidExposed = 0.05;
 constexpr double kSaidCopies = 0.5;  // copies only where they are most of it: their rules say the rest
 
@@ -121,10 +122,9 @@ std::string step_text(const analyze::Study& study) {
   // Slow steps: what findings save is measured against the average.
   if (study.mean_step_ns() > step_ns + step_ns / 10) text += ", " + short_time(study.mean_step_ns()) + " on average";
   if (study.has_device_work && step_ns > 0) {
-    // Of the average step, as in the findings: slow steps count in what the device did, too.
+    // Relative to the average step, as in the findings: slow steps count in the device's work, too.
     const auto mean_ns = static_cast<double>(std::max<int64_t>(1, study.mean_step_ns()));
-    const auto busy_ns = static_cast<double>(study.per_step(study.breakdown.total.busy_ns()));
-    const double share = std::min(1.0, busy_ns / mean_ns);
+    const double share = device_busy_share(study);
     text += ", the device is busy " + short_percent(share) + " of it";
     const auto say_exposed = [&](int64_t ns, double least, const char* what) {
       const double exposed = std::min(share, static_cast<double>(study.per_step(ns)) / mean_ns);
@@ -167,6 +167,16 @@ std::string meaning_of(const analyze::Study& study) {
 }  // namespace
 
 std::string Verdict::sentence() const { return headline() + (step.empty() ? "" : "; " + step); }
+
+double device_busy_share(const analyze::Study& study) {
+  const auto mean_ns = static_cast<double>(std::max<int64_t>(1, study.mean_step_ns()));
+  const auto busy_ns = static_cast<double>(study.per_step(study.breakdown.total.busy_ns()));
+  return study.has_device_work ? std::min(1.0, busy_ns / mean_ns) : 0;
+}
+
+Verdict no_verdict(std::string reason) {
+  return {.bound = {.limit = Limit::kUnknown}, .label = "no verdict", .reason = std::move(reason)};
+}
 
 Verdict verdict_of(const analyze::Study& study) {
   Verdict out{.bound = study.bound, .step = step_text(study), .meaning = meaning_of(study)};

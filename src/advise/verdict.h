@@ -1,4 +1,4 @@
-// What limits the program, in parts: fronts show or leave out each, and none takes the sentence apart again.
+// What limits the program, in parts: each front shows or omits them, and none parses the sentence again.
 #pragma once
 
 #include <string>
@@ -19,5 +19,11 @@ struct Verdict {
 };
 
 Verdict verdict_of(const analyze::Study& study);
+
+// Of a trace that does not show what limits a step.
+Verdict no_verdict(std::string reason);
+
+// Of the average step without recording, as in the verdict's sentence: 0..1; 0 without device work.
+double device_busy_share(const analyze::Study& study);
 
 }  // namespace firelane::advise

@@ -43,7 +43,7 @@ TEST(Verdict, a_busy_device_behind_a_busy_host_is_not_called_launch_overhead_of_
     builder.kernel("gemm", {.start_us = at + 9, .end_us = at + 89, .correlation = id, .external_id = id});
     if (op % 20 == 0) builder.step(op / 20, {.start_us = at, .end_us = at + 2000});
   }
-  EXPECT_EQ(diagnose(builder.build()).verdict.headline(), "mixed: host and device take about as long");
+  EXPECT_EQ(diagnose(builder.build()).verdict.headline(), "mixed: host and device take about equally long");
 }
 
 TEST(Verdict, copies_are_not_called_memory_of_the_device) {
@@ -56,7 +56,7 @@ TEST(Verdict, copies_are_not_called_memory_of_the_device) {
                  {.start_us = 10 + 50 * at, .end_us = 1005 + 50 * at, .correlation = i + 1});
   }
   const Verdict verdict = diagnose(builder.build()).verdict;
-  EXPECT_EQ(verdict.headline(), "memory-bound: the device is busy with copies that no kernel hides");
+  EXPECT_EQ(verdict.headline(), "memory-bound: the device is busy with copies that no kernel overlaps");
   EXPECT_EQ(verdict.meaning, "Copies take the time: the GPU waits for its data rather than computing.");
 }
 

@@ -44,10 +44,10 @@ std::vector<TypeChange> type_changes(const Model& model, const analyze::Interval
     const int64_t elements = inputs[0].elements;
     if (inputs[0].element_bytes == inputs[1].element_bytes || elements != inputs[1].elements) continue;
     if (elements * std::max(inputs[0].element_bytes, inputs[1].element_bytes) < kLeastWideBytes) continue;
-    // Casts to 16 bits on the device are autocast's: the host would be slower at them.
-    constexpr int64_t kWideElement = 8;
+    // Casts to 16 bits on the device are autocast's: the host would be slower at them. Whole numbers of 64 bits are
+    // what embeddings and losses take, whatever else is made of them.
     const bool on_host = !calls_device(model, row);
-    if (!on_host && inputs[1].element_bytes < kWideElement) continue;
+    if (!on_host && inputs[1].precision != analyze::Precision::kFp64) continue;
     changes.push_back({.op = row,
                        .from_bytes = elements * inputs[1].element_bytes,
                        .to_bytes = elements * inputs[0].element_bytes,
@@ -89,9 +89,15 @@ std::vector<WideCopy> wide_copies(const StudiedTrace& trace) {
     const int64_t at = host.start_ns[device.launch[copy]];
     const int64_t bytes = model.copy_details.bytes[device.detail[copy]];
     TypeChange* change = nullptr;
-    for (TypeChange& each : changes) {
+    const auto step = step_at(at);
+    const int64_t step_start_ns = step == study.steps.steps.begin() ? INT64_MIN : std::prev(step)->end_ns;
+    const int64_t step_end_ns = step == study.steps.steps.end() ? INT64_MAX : step->end_ns;
+    auto next = std::partition_point(changes.begin(), changes.end(),
+                                     [&](const TypeChange& each) { return host.start_ns[each.op] < step_start_ns; });
+    for (; next != changes.end() && host.start_ns[next->op] < step_end_ns; ++next) {
+      TypeChange& each = *next;
       const int64_t start_ns = host.start_ns[each.op];
-      if (each.is_used || step_at(start_ns) != step_at(at)) continue;
+      if (each.is_used) continue;
       const bool before =
           each.on_host && host.end_ns(each.op) <= at && each.to_bytes == bytes && each.from_bytes < each.to_bytes;
       const bool after = !each.on_host && start_ns > at && each.from_bytes == bytes && each.to_bytes < each.from_bytes;

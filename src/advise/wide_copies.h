@@ -1,5 +1,5 @@
-// Copies to the device of data that is wider than it has to be: bytes that became floats on the host before, or doubles
-// that become floats on the device right after.
+// Copies to the device of data that is wider than necessary: bytes that were converted to float on the host, or doubles
+// that are converted to float on the device right afterwards.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct WideCopy {
   double keep = 1;       // of them, in the narrower type
 };
 
-// Of the judged steps, in order of the copies' launches.
+// For the analyzed steps, in order of the copies' launches.
 std::vector<WideCopy> wide_copies(const StudiedTrace& trace);
 
 }  // namespace firelane::advise

@@ -8,6 +8,7 @@
 #include <optional>
 #include <system_error>
 
+#include "base/shell_quoted.h"
 #include "base/short_text.h"
 
 namespace firelane::always {
@@ -76,8 +77,9 @@ void add_incidents(const fs::path& run, int64_t step, std::string& out) {
     out += "\nkept: " + folder.string() + "\n";
     for (const char* file : {"incident.txt", "collectives.txt", "verdict.txt"}) out += read_text(folder / file);
     for (const fs::path& path : entries(folder)) {
-      if (path.extension() == ".lane") out += "  firelane diagnose " + path.string() + "\n";
-      if (path.filename().string().starts_with("flight_rank")) out += "  firelane hangs " + path.string() + "\n";
+      if (path.extension() == ".lane") out += "  firelane diagnose " + shell_quoted(path.string()) + "\n";
+      if (path.filename().string().starts_with("flight_rank"))
+        out += "  firelane hangs " + shell_quoted(path.string()) + "\n";
       if (path.filename() == "stacks.txt") out += "  stacks of all threads: " + path.string() + "\n";
     }
   }
@@ -97,7 +99,7 @@ std::string name_of_step(const StepRow& row) {
 
 std::string one_line(const StepStory& story) {
   std::string line = name_of_step(story.step) + ": " + text_of(story.step.host_ns);
-  if (story.usual_ns < 0) return line + "; too few steps around it to say what is usual\n";
+  if (story.usual_ns < 0) return line + "; too few steps around it to compare with\n";
   line += ", usually " + text_of(story.usual_ns) + " (median of " + std::to_string(story.compared_with) +
           "): " + times_usual(story);
   return line + ", " + std::string(sentence_of(story.cause)) + "\n";
@@ -129,7 +131,7 @@ std::string overview(const fs::path& run, const std::vector<StepRow>& rows) {
     out += "  " + one_line(story);
     if (++listed == kMostListed) break;
   }
-  if (listed == 0) out += "  none: all steps took about as long as those around them\n";
+  if (listed == 0) out += "  none: all steps took about as long as the steps around them\n";
   add_incidents(run, -1, out);
   return out;
 }
@@ -219,7 +221,7 @@ Result<std::string> why(const fs::path& run, int64_t step) {
   }
   add_incidents(run, step, out);
   if (const std::optional<fs::path> window = nearest_window(run, step))
-    out += "\nnearest steps in detail: firelane diagnose " + window->string() + "\n";
+    out += "\nnearest steps in detail: firelane diagnose " + shell_quoted(window->string()) + "\n";
   return out;
 }
 

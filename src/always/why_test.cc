@@ -91,6 +91,23 @@ TEST(Why, a_run_is_read_from_all_its_files_and_says_what_was_kept) {
   EXPECT_FALSE(why(run, 20).ok());
 }
 
+TEST(Why, commands_can_be_pasted_where_the_folder_has_a_space_and_a_quote) {
+  const std::filesystem::path run =
+      std::filesystem::temp_directory_path() / ("firelane it's why " + std::to_string(::getpid()));
+  std::filesystem::create_directories(run / "kept/step-20-slow");
+  std::filesystem::create_directories(run / "windows");
+  std::ofstream(run / "steps-000001.csv") << log_with("20,1,1000,400000000,-1,unrecorded,95000000,0,300000000,0");
+  for (const char* file :
+       {"kept/step-20-slow/after.lane", "kept/step-20-slow/flight_rank0.json", "windows/step-24.lane"})
+    std::ofstream(run / file) << "";
+  const std::string text = why(run, 20).value();
+  const std::string folder = "'" + run.parent_path().string() + "/firelane it'\\''s why " + std::to_string(::getpid());
+  EXPECT_NE(text.find("  firelane diagnose " + folder + "/kept/step-20-slow/after.lane'\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  firelane hangs " + folder + "/kept/step-20-slow/flight_rank0.json'\n"), std::string::npos);
+  EXPECT_NE(text.find(": firelane diagnose " + folder + "/windows/step-24.lane'\n"), std::string::npos);
+  std::filesystem::remove_all(run);
+}
+
 TEST(Why, a_hang_shows_where_it_was_and_what_it_waited_for) {
   const std::filesystem::path run =
       std::filesystem::temp_directory_path() / ("firelane_hang_" + std::to_string(::getpid()));

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <string_view>
+#include <thread>
 
 namespace firelane {
 
@@ -87,8 +88,10 @@ double cpu_quota(const std::string& root) {
 int64_t usable_cores(double quota) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
-  int64_t cores = 1;
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) == 0) cores = std::max(1, CPU_COUNT(&allowed));
+  // A machine with more cores than the set has places for refuses the call.
+  const bool is_known = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+  const auto cores =
+      std::max<int64_t>(1, is_known ? int64_t{CPU_COUNT(&allowed)} : int64_t{std::thread::hardware_concurrency()});
   return quota > 0 && quota < static_cast<double>(cores) ? std::llround(std::ceil(quota)) : cores;
 }
 

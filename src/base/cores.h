@@ -8,7 +8,7 @@
 
 namespace firelane {
 
-// The CPU limit in cores, 1.5 for 150 ms of CPU time in every 100 ms; 0 where there is none, or none can be read. The
+// The CPU limit in cores, 1.5 for 150 ms of CPU time in every 100 ms; 0 if there is none, or none can be read. The
 // lowest limit of the process's group and of all groups around it, for version 1 and 2 of control groups. `root` is
 // where /proc and /sys are.
 double cpu_quota(const std::string& root = "");

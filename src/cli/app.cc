@@ -46,19 +46,20 @@ void respell(std::vector<std::string>& arguments) {
 CommandLine make_command_line() {
   CommandLine line;
   line.app = std::make_unique<CLI::App>(
-      "Firelane says where the time of a PyTorch program went.\n\n"
-      "firelane FILE alone is firelane info FILE. A FILE is a recording of firelane (.lane), a trace of\n"
-      "torch.profiler (.json, .json.gz), any Chrome trace, or a file of Nsight Systems, JAX and TPUs (XPlane),\n"
-      "rocprofv3, Perfetto, speedscope, or PyTorch's memory snapshots and execution traces; - reads standard input.",
+      "Firelane shows where a PyTorch program spends its time.\n\n"
+      "firelane FILE is short for firelane info FILE. A FILE is a recording of firelane (.lane), a trace of\n"
+      "torch.profiler (.json, .json.gz), any Chrome trace, a file of Nsight Systems, JAX or TPUs (XPlane),\n"
+      "rocprofv3, Perfetto or speedscope, or a memory snapshot or execution trace of PyTorch.\n"
+      "- reads standard input.",
       "firelane");
   CLI::App& app = *line.app;
   app.set_version_flag("--version", "firelane " FIRELANE_VERSION, "print the version and exit");
-  app.add_flag_function("--parts", [](int64_t) {}, "with --version: list what this installation has");
+  app.add_flag_function("--parts", [](int64_t) {}, "print what this installation has, and exit");
   app.set_help_flag("-h,--help", "print this help and exit");
   app.require_subcommand(1);
   app.get_formatter()->label("SUBCOMMAND", "VERB");
   app.footer(
-      "Exit codes: 0 done, 1 failed, 2 wrong usage; of gate: 3 a limit is broken, 4 inconclusive.\n"
+      "Exit codes: 0 done, 1 failed, 2 wrong usage; for gate also 3 a limit is exceeded, 4 inconclusive.\n"
       "Help on one verb: firelane VERB --help");
   for (const Verb& verb : all_verbs()) {
     CLI::App& sub = *app.add_subcommand(std::string(verb.name), std::string(verb.sentence));

@@ -62,7 +62,7 @@ std::string failure_of(const std::string& log, int exit_code) {
     }
     last_line = std::move(line);
   }
-  if (exit_code == 128 + SIGKILL) return "killed, as the system does when memory runs out";
+  if (exit_code == 128 + SIGKILL) return "killed, probably because the system ran out of memory";
   return "exit code " + std::to_string(exit_code) + (last_line.empty() ? "" : ": " + last_line);
 }
 

@@ -12,7 +12,7 @@ namespace firelane::cli {
 // By its first bytes: torch's pickle, or JSON with the keys of a dump.
 bool may_be_dump(const std::string& path);
 
-// Of folders, the files that may be dumps; other names as they are when they may be.
+// For folders, the files that may be dumps; other names are kept if they may be dumps.
 std::vector<std::string> find_dumps(const std::vector<std::string>& names);
 
 // One a rank. Fails with the first that cannot be read, says no rank, or is of a rank that was there. `skip_others`:

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "base/shell_quoted.h"
 #include "daemon/service.h"
 
 namespace firelane::cli {
@@ -85,7 +86,8 @@ Result<std::string> wait_for(const std::vector<std::string>& files, const Kineto
     sleep_ms(kPollMs);
     std::erase_if(missing, [&](const std::string& file) {
       if (!is_complete(file)) return false;
-      out += "wrote " + file + "; next: firelane diagnose " + file + ", firelane view " + file + "\n";
+      const std::string shown = shell_quoted(file);
+      out += "wrote " + shown + "; next: firelane diagnose " + shown + ", firelane view " + shown + "\n";
       return true;
     });
   }

@@ -38,8 +38,8 @@ std::string usage_message(const CLI::App& app, const std::vector<std::string>& a
 }
 
 int run(std::vector<std::string> arguments) {
-  const auto is_given = [&](const char* flag) { return std::ranges::find(arguments, flag) != arguments.end(); };
-  if (arguments.size() == 2 && is_given("--version") && is_given("--parts")) {
+  const auto asks_what_is_in = [](const std::string& word) { return word == "--parts" || word == "--version"; };
+  if (std::ranges::all_of(arguments, asks_what_is_in) && std::ranges::count(arguments, "--parts") > 0) {
     std::fputs(parts_text().c_str(), stdout);
     return kExitOk;
   }

@@ -30,7 +30,7 @@ void add_report_options(Flags& flags, OutputOptions& options) {
   flags.add("--markdown", options.markdown, "print Markdown");
   flags.check_all([&options]() -> std::optional<Flags::Wrong> {  // excludes() would fill the help with each pair
     if (int{options.json} + int{options.csv} + int{options.markdown} < 2) return std::nullopt;
-    return Flags::Wrong{"--json, --csv and --markdown", "give one of them"};
+    return Flags::Wrong{"--json, --csv and --markdown", "give only one of them"};
   });
   flags.add("--wide", options.wide, "do not shorten long names");
   add_file_options(flags, options);

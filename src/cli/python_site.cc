@@ -30,7 +30,7 @@ Result<void> put_site_on_python_path(std::string_view verb) {
   const fs::path package = find_python_package();
   if (package.empty()) {
     std::error_code ignored;
-    return Error{std::string(verb) + ": the Python package firelane was not found near " +
+    return Error{std::string(verb) + ": the Python package firelane was not found next to " +
                  fs::canonical("/proc/self/exe", ignored).string() + "; install both with pip install firelane"};
   }
   const fs::path site = package / "_site";

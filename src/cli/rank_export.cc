@@ -67,7 +67,7 @@ Result<std::vector<uint32_t>> choose(const ranks::StudiedJob& job, const std::ve
   }
   if (wanted.empty()) out = ranks::telling_ranks(job, kUsualRanks);
   if (out.size() > static_cast<size_t>(exporter::kMostPlaces)) {
-    return Error{fmt::format("{} ranks in one file are too many: name at most {} with --ranks", out.size(),
+    return Error{fmt::format("{} ranks are too many for one file: name at most {} with --ranks", out.size(),
                              exporter::kMostPlaces)};
   }
   for (const uint32_t r : out) {

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/shell_quoted.h"
 #include "base/visible_text.h"
 #include "cli/flight_files.h"
 #include "import/load.h"
@@ -73,8 +74,8 @@ Result<std::shared_ptr<const ranks::StudiedJob>> open_job(const std::vector<std:
                                                           const RankFilesOptions& options) {
   FL_TRY(RankFiles found, find_job_files(names));
   if (found.traces.empty()) {
-    return Error{names[0] + ": only dumps of flight recorders, no trace; firelane hangs " + names[0] +
-                 " says who holds up whom"};
+    return Error{names[0] + ": only flight recorder dumps, no trace; firelane hangs " + shell_quoted(names[0]) +
+                 " shows which rank holds up which"};
   }
   // A folder may hold other files; what the user names must be a trace or a dump.
   std::error_code error;
@@ -88,7 +89,7 @@ Result<std::shared_ptr<const ranks::StudiedJob>> open_job(const std::vector<std:
       .keep_parts = options.keep_parts,
       .use_parts = options.use_parts,
       .skip_others = only_folders,
-      .skipped = [](const std::string& why) { fmt::print(stderr, "firelane: left out: {}\n", visible_text(why)); }};
+      .skipped = [](const std::string& why) { fmt::print(stderr, "firelane: skipped: {}\n", visible_text(why)); }};
   const bool on_terminal = ::isatty(STDERR_FILENO) == 1;
   const auto begun = std::chrono::steady_clock::now();
   bool drawn = false;
@@ -108,7 +109,7 @@ Result<std::shared_ptr<const ranks::StudiedJob>> open_job(const std::vector<std:
   FL_TRY_VOID(gathered);
   if (intake->ranks.empty()) {
     return Error{names[0] +
-                 ": no trace of a rank in this folder; record one a rank with firelane record -- torchrun ..."};
+                 ": no trace of a rank in this folder; record one per rank with firelane record -- torchrun ..."};
   }
   return ranks::study_job(std::move(intake), logs);
 }

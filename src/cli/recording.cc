@@ -61,7 +61,7 @@ std::string wrong_in_metrics(const std::string& list) {
   if (const std::string place = serving_place(list); !place.empty())
     return "the GPU's hardware metrics; a place for Prometheus is --prometheus " + place;
   const std::vector<std::string_view> names = names_in(list);
-  if (names.empty()) return "a list without names; --metrics alone takes the default set";
+  if (names.empty()) return "a list without names; --metrics alone records the default set";
   for (const std::string_view name : names) {
     if (name != kAlone && (!contains(name, "__") || !contains(name, ".")))
       return "'" + std::string(name) + "' is not one of CUPTI's metrics, such as sm__cycles_active.avg";
@@ -69,7 +69,7 @@ std::string wrong_in_metrics(const std::string& list) {
   return {};
 }
 
-// Of all flags, whose values are lines; without those that had no list.
+// For all flags, whose values are lines; without those that had no list.
 std::string metric_names(std::string given) {
   std::ranges::replace(given, '\n', ',');
   std::string out;
@@ -87,7 +87,7 @@ bool is_number(const std::string& text) {
 
 std::string wrong_in_sample(const std::string& value) {
   if (value == kAlone) return {};
-  return "'" + value + "': takes no value" + (is_number(value) ? "; the rate is --sample-rate " + value : "");
+  return "'" + value + "': takes no value" + (is_number(value) ? "; set the rate with --sample-rate " + value : "");
 }
 
 std::string wrong_in_rate(const std::string& text) {
@@ -97,7 +97,7 @@ std::string wrong_in_rate(const std::string& text) {
 void add_metrics(Flags& flags, const format::RecordOption& option, RecordingArgs& args) {
   flags
       .add_with_optional_value("--metrics", args.metrics,
-                               std::string(option.help) + "; --metrics=LIST: CUPTI's, by commas")
+                               std::string(option.help) + "; --metrics=LIST: CUPTI's names, separated by commas")
       .joined()
       .check(wrong_in_metrics);
   flags.add("--metric-interval", args.metric_interval, "with --metrics: the time between samples")
@@ -157,7 +157,7 @@ void add_recording_flags(Flags& flags, RecordingArgs& args, const std::string& s
   count("--steps", args.steps, steps_help);
   flags
       .add("--light", args.light,
-           "light steps to record before these: the GPU's work and launches without ops, nearly at full speed; times "
+           "light steps to record before these: only GPU work and launches, no ops, at nearly full speed; times "
            "and verdicts are taken from them (default: 3 with a GPU, none without)")
       .whole_number();
   count("--wait", args.wait, "steps to skip first; they are timed, but not recorded");
@@ -167,7 +167,7 @@ void add_recording_flags(Flags& flags, RecordingArgs& args, const std::string& s
       .add_with_optional_value("--sample", args.sample,
                                "sample the Python stacks of all threads meanwhile, into the same trace")
       .check(wrong_in_sample);
-  flags.add("--sample-rate", args.sample_rate, "with --sample: looks a second, 0.1 to 10000")
+  flags.add("--sample-rate", args.sample_rate, "with --sample: samples per second, 0.1 to 10000")
       .check(wrong_in_rate)
       .needs("--sample")
       .show_default();

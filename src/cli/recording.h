@@ -21,7 +21,7 @@ struct RecordingArgs {
   int64_t steps = 5;
   int64_t light = -1;        // below 0: some with a GPU, none without
   std::string sample;        // "true": stacks, meanwhile
-  double sample_rate = 200;  // looks a second
+  double sample_rate = 200;  // samples per second
   int64_t wait = 3;
   int64_t warmup = 1;
   int64_t after = 3;

@@ -206,26 +206,23 @@ report::Report sample_report(const Samples& samples, size_t row_count) {
   report::Report out;
   out.facts = {{"duration_s", "Duration, s", report::Kind::kNumber, samples.duration_s},
                {"rate_hz", "Rate, Hz", report::Kind::kNumber, samples.rate},
-               {"looks", "Looks", report::Kind::kNumber, static_cast<int64_t>(samples.tick_count)},
+               {"looks", "Samples", report::Kind::kNumber, static_cast<int64_t>(samples.tick_count)},
                {"threads", "Threads", report::Kind::kNumber, static_cast<int64_t>(samples.threads.size())},
                {"own_cpu_percent", "Sampler's own CPU", report::Kind::kPercent,
                 samples.duration_s > 0 ? 100 * samples.own_cpu_s / samples.duration_s : 0.0}};
   out.tables = {functions_table(samples, row_count), threads_table(samples, row_count)};
   if (samples.missed_count > 0) {
-    out.notes.emplace_back(
-        fmt::format("{} looks were left out, because the machine had no time for them", samples.missed_count));
+    out.notes.emplace_back(fmt::format("{} samples skipped: the machine was too busy", samples.missed_count));
   }
-  if (!samples.failure.empty())
-    out.notes.emplace_back(fmt::format("sampling ended before it was told to: {}", samples.failure));
+  if (!samples.failure.empty()) out.notes.emplace_back(fmt::format("sampling ended early: {}", samples.failure));
   if (samples.torn_count > 0)
     out.notes.emplace_back(
         fmt::format("{} stacks changed while they were read, and are not counted", samples.torn_count));
   if (!samples.sampling_note.empty())
     out.notes.emplace_back(samples.sampling_note);
   else if (samples.without_native_count > 0)
-    out.notes.emplace_back(
-        fmt::format("{} looks at threads that ran have no native frames, as the kernel had no sample",
-                    samples.without_native_count));
+    out.notes.emplace_back(fmt::format("{} samples of running threads lack native frames: no kernel sample",
+                                       samples.without_native_count));
   if (samples.unfit_count > 0)
     out.notes.emplace_back(fmt::format(
         "{} native stacks could not be walked to their end: their innermost part and Python's frames are there",

@@ -49,8 +49,8 @@ std::string answer_text(const Sides& sides, const Saved& saved, const std::vecto
   }
   switch (judged.outcome) {
     case compare::Outcome::kLess: return out + "; more than noise\n";
-    case compare::Outcome::kMore: return out + "; slower, and that is more than noise\n";
-    case compare::Outcome::kInconclusive: return out + "; --runs 4 or more tell whether that is noise\n";
+    case compare::Outcome::kMore: return out + "; slower, by more than noise\n";
+    case compare::Outcome::kInconclusive: return out + "; --runs 4 or more would show whether that is noise\n";
     default:
       return out + "; not more than noise: --runs " + std::to_string(2 * sides[0].steps_ns.size()) +
              " sees smaller gains\n";

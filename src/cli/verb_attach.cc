@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/json_writer.h"
+#include "base/shell_quoted.h"
 #include "cli/attached.h"
 #include "cli/open.h"
 #include "cli/output.h"
@@ -61,7 +62,7 @@ Result<Target> find_target(const AttachArgs& args) {
   FL_TRY(out.python, live::find_python(out.process));
   if (!live::has_torch(out.process)) {
     return Error{name + ": has not imported torch (" + out.process.command.substr(0, 60) +
-                 "); of a launcher, name a worker process"};
+                 "); if it is a launcher, name a worker process"};
   }
   out.package = find_python_package();
   if (out.package.empty()) return Error{"attach: the Python package firelane was not found; pip install firelane"};
@@ -137,13 +138,14 @@ Result<int> run_attach(const AttachArgs& args) {
   FL_TRY(const bool connected, channel.wait_for(target.process, args.timeout_s));
   if (!connected) {
     return Error{
-        fmt::format("{}: its main thread has run no Python code since it was asked to, so nothing was started "
-                    "in it; --timeout is {:g} s",
+        fmt::format("{}: its main thread has not run any Python code since the request, so nothing was started in it "
+                    "(--timeout {:g} s)",
                     args.pid, args.timeout_s)};
   }
   channel.send(plan_json(args, file));
   FL_TRY(const Outcome outcome, converse(channel, args));
-  const std::string shown = fs::path(file.path) == fs::path(outcome.path) ? args.recording.output : outcome.path;
+  const std::string shown =
+      shell_quoted(fs::path(file.path) == fs::path(outcome.path) ? args.recording.output : outcome.path);
   if (!args.quiet) {
     FL_TRY(const auto trace, open_trace(outcome.path));
     fmt::print("{}\n", report::short_diagnosis(*trace, {.style = {.color = wants_color(stdout)}}));
@@ -157,13 +159,13 @@ Result<int> run_attach(const AttachArgs& args) {
 
 Verb attach_verb() {
   return {.name = "attach",
-          .sentence = "Record some steps of a PyTorch program that runs already, and leave it as it was.",
+          .sentence = "Record some steps of a PyTorch program that is already running, and leave it as it was.",
           .examples = {"firelane attach 4711", "firelane attach 4711 --steps 3 --stacks -o run.lane"},
           .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<AttachArgs>();
             flags.add("PID", args->pid, "the program's process id").required().between(int64_t{1}, int64_t{1} << 30);
             add_recording_flags(flags, args->recording, "steps to record", "the trace, a .lane file");
-            flags.add("--timeout", args->timeout_s, "give up when no step ends for so many seconds")
+            flags.add("--timeout", args->timeout_s, "give up when no step ends within this many seconds")
                 .between(0.1, 86400.0)
                 .show_default();
             add_recorder_options(flags, args->recording);

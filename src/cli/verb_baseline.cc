@@ -100,18 +100,21 @@ Result<int> run_baseline(const BaselineArgs& args) {
 Verb baseline_verb() {
   return {
       .name = "baseline",
-      .sentence = "Keeps summaries of runs, some kilobytes each, for firelane gate to compare with.",
+      .sentence = "Keep summaries of runs, a few kilobytes each, for firelane gate to compare with.",
       .examples = {"firelane baseline add --label main --commit \"$(git rev-parse HEAD)\" run*.lane",
                    "firelane baseline list"},
       .setup = [](Flags& flags) -> VerbBody {
         auto args = std::make_shared<BaselineArgs>();
         flags.add("ACTION", args->action, "add, list, show or drop").required().one_of({"add", "list", "show", "drop"});
-        flags.add("FILE", args->files, "of add: traces, folders or patterns").value_name("");
+        flags.add("FILE", args->files, "for add: traces, folders or patterns").value_name("");
         flags.add("--store", args->store, "folder of the summaries (default: .firelane/baselines)").value_name("DIR");
-        flags.add("--label", args->label, "which baseline (default: main)").value_name("NAME");
-        flags.add("--commit", args->commit, "of add: the version that was measured").value_name("ID");
-        flags.add("--keep", args->keep, "of drop: leave the newest runs of the label").whole_number().value_name("N");
-        flags.add("--config", args->config, "instead of the firelane.toml of this folder").value_name("FILE");
+        flags.add("--label", args->label, "label of the baseline (default: main)").value_name("NAME");
+        flags.add("--commit", args->commit, "for add: the version that was measured").value_name("ID");
+        flags.add("--keep", args->keep, "for drop: keep this many of the newest runs of the label")
+            .whole_number()
+            .value_name("N");
+        flags.add("--config", args->config, "configuration file (default: firelane.toml in this folder)")
+            .value_name("FILE");
         add_report_options(flags, args->output);
         return [args] { return run_baseline(*args); };
       }};

@@ -86,13 +86,13 @@ std::string noise_line(const BenchArgs& args, const BenchSide& side) {
   const std::vector<double> steps = steps_of(side);
   std::string text = "a step takes " + advise::short_time(std::llround(compare::mean(steps)));
   const auto noise = compare::noise_of(std::vector<std::vector<double>>{steps});
-  if (!noise) return text + "; more runs say how much that varies\n";
+  if (!noise) return text + "; more runs show how much that varies\n";
   const compare::JudgeOptions options{.alpha = args.alpha, .threshold = 0};
   text +=
-      fmt::format("; runs vary by {:.2f}%, so that as many runs a side find a change of {:.1f}%", 100 * noise->relative,
+      fmt::format("; runs vary by {:.2f}%: this many runs per side detect a change of {:.1f}%", 100 * noise->relative,
                   100 * compare::smallest_change(*noise, steps.size(), steps.size(), options));
   const int64_t needed = compare::runs_for(args.threshold_percent / 100, *noise, options);
-  if (needed > 0) text += fmt::format("; {:.3g}% takes {} runs a side", args.threshold_percent, needed);
+  if (needed > 0) text += fmt::format("; {:.3g}% takes {} runs per side", args.threshold_percent, needed);
   return text + "\n";
 }
 
@@ -115,7 +115,7 @@ Result<int> run_bench(const BenchArgs& args) {
                  wall_s / static_cast<double>(done) * static_cast<double>(all - done));
     }
     if (sides.size() == 2 && !args.no_early_stop && run + 1 < args.runs && is_clear(args, sides[0], sides[1])) {
-      fmt::print(stderr, "firelane: the answer is clear after {} runs a side\n", run + 1);
+      fmt::print(stderr, "firelane: the answer is clear after {} runs per side\n", run + 1);
       break;
     }
   }
@@ -139,25 +139,25 @@ Result<int> run_bench(const BenchArgs& args) {
 Verb bench_verb() {
   return {
       .name = "bench",
-      .sentence = "Runs a program several times in fresh processes, for compare, gate and baseline.",
+      .sentence = "Run a program several times in fresh processes, for compare, gate and baseline.",
       .examples = {"firelane bench --runs 5 -- python train.py",
                    "firelane bench --runs 8 --against 'python new.py' -- python old.py"},
       .setup = [](Flags& flags) -> VerbBody {
         auto args = std::make_shared<BenchArgs>();
         flags.add("command", args->command, "the program and its arguments, after --").required();
-        flags.add("--against", args->against, "a second command, run in turns with the first, and compared with it")
+        flags.add("--against", args->against, "a second command, run alternately with the first and compared with it")
             .value_name("COMMAND");
         flags.add("--runs", args->runs, "runs of each command").between(int64_t{1}, int64_t{1000}).show_default();
         flags.add("--steps", args->steps, "steps of each run to time; warm-up among them is found and left out")
             .between(int64_t{1}, int64_t{1000000})
             .show_default();
-        flags.add("--recorded", args->recorded, "steps of each run to record after that, for the time of kernels")
+        flags.add("--recorded", args->recorded, "steps of each run to record after that, for kernel times")
             .between(int64_t{1}, int64_t{1000})
             .show_default();
         flags.add("--folder", args->folder, "for the traces a1.lane, b1.lane, ... and the programs' output")
             .value_name("DIR")
             .show_default();
-        flags.add("--no-early-stop", args->no_early_stop, "make all runs, also when the answer is clear");
+        flags.add("--no-early-stop", args->no_early_stop, "do all runs, even if the answer is clear earlier");
         flags.add("--threshold", args->threshold_percent, "a difference of less than this many percent does not matter")
             .between(0.0, 1000.0)
             .value_name("PERCENT")

@@ -40,7 +40,8 @@ std::string default_python() {
 Result<int> run_build_recorder(const BuildRecorderArgs& args) {
   const fs::path package = find_python_package();
   if (package.empty())
-    return Error{"build-recorder: no Python package firelane near this command; pip install firelane"};
+    return Error{
+        "build-recorder: the Python package firelane is not installed next to this command; pip install firelane"};
   const char* path = std::getenv("PYTHONPATH");
   const std::string packages = package.parent_path().string();
   setenv("PYTHONPATH", (path != nullptr && *path != '\0' ? std::string(path) + ":" + packages : packages).c_str(), 1);
@@ -60,14 +61,17 @@ Result<int> run_build_recorder(const BuildRecorderArgs& args) {
 
 Verb build_recorder_verb() {
   return {.name = "build-recorder",
-          .sentence = "Compiles the recorder for a torch that none of this package's recorders fits.",
+          .sentence = "Compile the recorder for a torch version that no recorder in this package fits.",
           .examples = {"firelane build-recorder", "CXX=clang++-19 firelane build-recorder --python .venv/bin/python"},
           .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<BuildRecorderArgs>();
-            flags.add("--python", args->python, "the Python whose torch is meant (the one beside this command)");
-            flags.add("--no-gpu", args->no_gpu, "leave out the GPU's part, which needs CUPTI's headers");
-            flags.add("--output", args->output, "another folder than the user's cache").value_name("DIR");
-            flags.add("--jobs", args->jobs, "compilers to run at once (all cores)").whole_number().value_name("N");
+            flags.add("--python", args->python,
+                      "the Python whose torch to compile for (default: the one next to this command)");
+            flags.add("--no-gpu", args->no_gpu, "leave out the GPU part, which needs CUPTI's headers");
+            flags.add("--output", args->output, "the folder to write to (default: the user's cache)").value_name("DIR");
+            flags.add("--jobs", args->jobs, "compilers to run in parallel (default: all cores)")
+                .whole_number()
+                .value_name("N");
             return [args] { return run_build_recorder(*args); };
           }};
 }

@@ -87,7 +87,7 @@ Result<int> run_compare(const CompareArgs& args) {
 Verb compare_verb() {
   return {
       .name = "compare",
-      .sentence = "Whether a second version is slower, whether that is more than noise, and why.",
+      .sentence = "Compare two versions: is the second one slower, is that more than noise, and why.",
       .examples = {"firelane compare before.lane after.lane --view",
                    "firelane compare --before main1.lane main2.lane --after new1.lane new2.lane -o report.html"},
       .setup = [](Flags& flags) -> VerbBody {
@@ -103,11 +103,11 @@ Verb compare_verb() {
             .between(0.0, 1000.0)
             .value_name("PERCENT")
             .show_default();
-        flags.add("--alpha", args->alpha, "a difference that chance gives more often than this is noise")
+        flags.add("--alpha", args->alpha, "a difference with a higher p-value than this is noise")
             .between(0.0001, 0.5)
             .value_name("P")
             .show_default();
-        flags.add("--price-per-hour", args->price_per_hour, "of the devices of a run, for --by").between(0.0, 1e9);
+        flags.add("--price-per-hour", args->price_per_hour, "of the devices of a run; with --by").between(0.0, 1e9);
         flags.add("--rows", args->rows, "show this many rows of each table in text and Markdown; 0 = all")
             .whole_number()
             .value_name("N")

@@ -2,6 +2,7 @@
 // it knows exactly the verbs, flags and choices that this binary has.
 #include <fmt/format.h>
 
+#include "base/shell_quoted.h"
 #include "cli/app.h"
 #include "cli/output.h"
 
@@ -47,19 +48,6 @@ std::vector<std::string> positional_choices(const CLI::App& app) {
 }
 
 std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
-
-// Inside single quotes of a shell script.
-std::string shell_quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      out += "'\\''";
-    } else {
-      out += c;
-    }
-  }
-  return out + "'";
-}
 
 std::string bash_script(const CLI::App& app) {
   std::string verbs;

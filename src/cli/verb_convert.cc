@@ -32,7 +32,7 @@ Result<int> run_convert(const ConvertArgs& args) {
 
 Verb convert_verb() {
   return {.name = "convert",
-          .sentence = "Write any trace that opens as a .lane file: small, and with everything in it.",
+          .sentence = "Convert any trace that firelane opens to a .lane file: small, and with everything in it.",
           .examples = {"firelane convert run.sqlite -o run.lane", "firelane convert trace.json.gz -o trace.lane"},
           .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<ConvertArgs>();

@@ -47,7 +47,8 @@ Result<int> list_processes() {
   FL_TRY(const std::vector<KinetoProcess> processes, known_processes());
   std::string text;
   for (const KinetoProcess& process : processes) text += describe(process) + "\n";
-  FL_TRY_VOID(output.write(processes.empty() ? "no process has asked yet; they do every five seconds\n" : text));
+  FL_TRY_VOID(
+      output.write(processes.empty() ? "no process has contacted the daemon yet; they do every five seconds\n" : text));
   FL_TRY_VOID(output.close());
   return kExitOk;
 }
@@ -68,12 +69,13 @@ Result<int> run_daemon(const DaemonArgs& args) {
 
 Verb daemon_verb() {
   return {.name = "daemon",
-          .sentence = "Wait for PyTorch programs under KINETO_USE_DAEMON=1, which firelane trigger can trace then.",
+          .sentence =
+              "Wait for PyTorch programs started with KINETO_USE_DAEMON=1, so that firelane trigger can trace them.",
           .examples = {"firelane daemon", "firelane daemon --list"},
           .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<DaemonArgs>();
             flags.add("--list", args->list, "print the programs that the running daemon knows, and exit");
-            flags.add("--quiet", args->quiet, "do not say on stderr who asks for what");
+            flags.add("--quiet", args->quiet, "do not log requests on stderr");
             return [args] { return run_daemon(*args); };
           }};
 }

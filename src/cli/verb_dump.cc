@@ -60,7 +60,7 @@ Verb dump_verb() {
                 .whole_number()
                 .value_name("N");
             flags.add("--args", args->options.args, "add the whole source event to each row that has one (slow)");
-            flags.add("--json", args->json, "one JSON object a line instead of text");
+            flags.add("--json", args->json, "one JSON object per line instead of text");
             flags.add("--records", args->records, "the raw records of a .lane file, in file order, instead of rows")
                 .excludes("--json");
             add_file_options(flags, args->output);

@@ -55,11 +55,11 @@ Result<int> run_explain(const ExplainArgs& args) {
 
 Verb explain_verb() {
   return {.name = "explain",
-          .sentence = "What a finding means, why it costs time, what to do about it, and when not to.",
+          .sentence = "Explain a finding: what it means, why it costs time, what to do about it, and when not to.",
           .examples = {"firelane explain input-bound", "firelane explain"},
           .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<ExplainArgs>();
-            flags.add("FINDING", args->id, "id of a finding; without it, the list of all");
+            flags.add("FINDING", args->id, "id of a finding; without it, all findings are listed");
             return [args] { return run_explain(*args); };
           }};
 }

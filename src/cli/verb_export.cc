@@ -66,15 +66,15 @@ Verb export_verb() {
           .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<ExportArgs>();
             add_trace_argument(flags, args->path);
-            flags.add("--to", args->what.format, "the form; a file name that ends in .gz is compressed, too")
+            flags.add("--to", args->what.format, "the format; a file name that ends in .gz is compressed, too")
                 .required()
                 .one_of(std::vector<std::string>(exporter::kExportFormats.begin(), exporter::kExportFormats.end()));
             flags
                 .add("--ranks", args->ranks,
-                     "of a folder with the traces of a job: these on one time axis, as in 0,3,8-11")
+                     "for a folder with the traces of a job: these ranks on one time axis, such as 0,3,8-11")
                 .value_name("LIST");
             flags.add("--table", args->what.table, "for csv: which table").one_of(table_names());
-            flags.add("--metric", args->what.metric, "for stacks: time on the CPU (default) or of device work")
+            flags.add("--metric", args->what.metric, "for stacks: CPU time (default) or device time")
                 .one_of(std::vector<std::string>(exporter::kStackMetrics.begin(), exporter::kStackMetrics.end()));
             add_file_options(flags, args->output);
             flags.check_all([args = args.get()]() -> std::optional<Flags::Wrong> {

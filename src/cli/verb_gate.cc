@@ -1,4 +1,5 @@
 // firelane gate: does the new version keep its limits? For CI.
+#include "base/shell_quoted.h"
 #include "cli/gate_config.h"
 #include "cli/output.h"
 #include "cli/run_files.h"
@@ -27,8 +28,8 @@ Result<std::vector<compare::Run>> open_baseline(const GateArgs& args, const Gate
   const std::string label = args.label.empty() ? config.label : args.label;
   FL_TRY(std::vector<compare::StoredRun> stored, compare::read_store(store, label));
   if (stored.empty()) {
-    return Error{store + ": no baseline '" + label + "'; make one with firelane baseline add --label " + label +
-                 " FILE..., or name its traces with --baseline"};
+    return Error{store + ": no baseline '" + label + "'; make one with firelane baseline add --label " +
+                 shell_quoted(label) + " FILE..., or name its traces with --baseline"};
   }
   std::vector<compare::Run> runs;
   for (compare::StoredRun& each : stored) runs.push_back(std::move(each.run));
@@ -60,26 +61,28 @@ Result<int> run_gate(const GateArgs& args) {
 }  // namespace
 
 Verb gate_verb() {
-  return {
-      .name = "gate",
-      .sentence = "Whether new runs keep their limits against a baseline: exit 0 holds, 3 does not, 4 inconclusive.",
-      .examples = {"firelane gate --baseline main1.lane main2.lane main3.lane main4.lane -- new*.lane",
-                   "firelane gate new.lane --limit step_time=5% --junit gate.xml --markdown"},
-      .setup = [](Flags& flags) -> VerbBody {
-        auto args = std::make_shared<GateArgs>();
-        flags.add("FILE", args->files, "the new runs: traces, folders or patterns").required().value_name("");
-        flags.add("--baseline", args->baseline, "runs to compare with, instead of the store").value_name("FILE...");
-        flags.add("--store", args->store, "folder of firelane baseline (default: .firelane/baselines)")
-            .value_name("DIR");
-        flags.add("--label", args->label, "of the baseline in the store (default: main)").value_name("NAME");
-        flags.add("--limit", args->limits, "a limit, as step_time=3%; adds to those of firelane.toml")
-            .once_each()
-            .value_name("NAME=LIMIT");
-        flags.add("--config", args->config, "instead of the firelane.toml of this folder").value_name("FILE");
-        flags.add("--junit", args->junit, "write the limits as test results into this file").value_name("FILE");
-        add_report_options(flags, args->output);
-        return [args] { return run_gate(*args); };
-      }};
+  return {.name = "gate",
+          .sentence =
+              "Check new runs against the limits of a baseline: exit code 0 if all hold, 3 if one does not, 4 if "
+              "inconclusive.",
+          .examples = {"firelane gate --baseline main1.lane main2.lane main3.lane main4.lane -- new*.lane",
+                       "firelane gate new.lane --limit step_time=5% --junit gate.xml --markdown"},
+          .setup = [](Flags& flags) -> VerbBody {
+            auto args = std::make_shared<GateArgs>();
+            flags.add("FILE", args->files, "the new runs: traces, folders or patterns").required().value_name("");
+            flags.add("--baseline", args->baseline, "runs to compare with, instead of the store").value_name("FILE...");
+            flags.add("--store", args->store, "folder of firelane baseline (default: .firelane/baselines)")
+                .value_name("DIR");
+            flags.add("--label", args->label, "label of the baseline in the store (default: main)").value_name("NAME");
+            flags.add("--limit", args->limits, "a limit, such as step_time=3%; added to those in firelane.toml")
+                .once_each()
+                .value_name("NAME=LIMIT");
+            flags.add("--config", args->config, "configuration file (default: firelane.toml in this folder)")
+                .value_name("FILE");
+            flags.add("--junit", args->junit, "write the limits as test results into this file").value_name("FILE");
+            add_report_options(flags, args->output);
+            return [args] { return run_gate(*args); };
+          }};
 }
 
 }  // namespace firelane::cli

@@ -55,7 +55,8 @@ Result<int> run_hangs(const HangsArgs& args) {
 
 Verb hangs_verb() {
   return {.name = "hangs",
-          .sentence = "Which rank holds up a job that hangs, and in which collective: from NCCL flight recorder dumps.",
+          .sentence =
+              "Find which rank holds up a job that hangs, and in which collective, from NCCL flight recorder dumps.",
           .examples = {"firelane hangs /tmp/nccl_trace_rank_*", "firelane hangs dumps/ --json"},
           .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<HangsArgs>();

@@ -94,8 +94,7 @@ Result<int> run_map(const RanksArgs& args) {
   }
   std::error_code error;
   if (!std::filesystem::is_directory(args.output.path, error)) {
-    return complain("ranks map: several traces become parts in a folder; name one that is there with -o DIR",
-                    kExitUsage);
+    return complain("ranks map: several traces become parts in a folder; name an existing one with -o DIR", kExitUsage);
   }
   for (size_t i = 1; i < args.names.size(); ++i) {
     OutputOptions to = args.output;
@@ -144,40 +143,40 @@ Verb ranks_verb() {
   return {
       .name = "ranks",
       .sentence =
-          "How a distributed job scales: who was late, why, and what it cost; clocks aligned, waiting told from "
-          "moving.",
+          "Show how a distributed job scales: who was late, why, and what it cost; clocks aligned, waiting separated "
+          "from data transfer.",
       .examples = {"firelane ranks traces/",
                    "firelane ranks map rank3.json.gz -o parts/rank3.part && firelane ranks reduce parts/"},
       .setup = [](Flags& flags) -> VerbBody {
         auto args = std::make_shared<RanksArgs>();
         flags
             .add("NAME", args->names,
-                 "a folder, traces or parts; `map FILE -o PART` makes the part of one trace, `map FILES -o DIR` those "
-                 "of "
-                 "several, `reduce PARTS` the answer from parts; `slice PARTS -o FILE` and `match SLICES -o FILE` find "
-                 "on many machines which numbered rows are one collective, for `reduce PARTS --matches FILE`")
+                 "a folder, traces or parts. `map FILE -o PART` makes the part of one trace, `map FILES -o DIR` those "
+                 "of several, `reduce PARTS` computes the answer from parts; `slice PARTS -o FILE` and `match SLICES "
+                 "-o FILE` match collectives on many machines, for `reduce PARTS --matches FILE`")
             .value_name("");
-        flags.add("--keep-parts", args->keep_parts, "keep TRACE.part beside each trace, and use those that are there");
-        flags.add("--workers", args->workers, "traces to read at a time; 0 = one a core")
+        flags.add("--keep-parts", args->keep_parts, "write TRACE.part next to each trace, and reuse existing ones");
+        flags.add("--workers", args->workers, "traces to read in parallel; 0 = one per core")
             .whole_number()
             .value_name("N")
             .show_default();
-        flags.add("--threads", args->threads, "of map: threads to read a trace with; 0 = one a core")
+        flags.add("--threads", args->threads, "for map: threads per trace; 0 = one per core")
             .whole_number()
             .value_name("N")
             .show_default();
-        flags.add("--matches", args->matches, "of reduce: what `match` wrote, or a folder of it").value_name("FILE");
+        flags.add("--matches", args->matches, "for reduce: what `match` wrote, or a folder of it").value_name("FILE");
         flags
             .add("--ranks-per-host", args->ranks_per_host,
-                 "of traces that do not name their hosts: how many ranks, in order, share a machine and its clock; "
-                 "0 = not known")
+                 "for traces that do not name their hosts: how many consecutive ranks share a machine and its clock; 0 "
+                 "= unknown")
             .whole_number()
             .value_name("N")
             .show_default();
-        flags.add("--price-per-hour", args->price_per_hour, "of one GPU, for what was lost").between(0.0, 1e9);
+        flags.add("--price-per-hour", args->price_per_hour, "price of one GPU hour, to show what was lost")
+            .between(0.0, 1e9);
         flags
             .add("--link-gb-s", args->link_gb_s,
-                 "what the network between hosts could carry for one GPU, one way: bandwidths are compared with it "
+                 "peak network bandwidth between hosts per GPU, one way, to compare with "
                  "(400 Gbit/s InfiniBand: 50)")
             .between(0.0, 1e6);
         flags.add("--rows", args->rows, "show this many rows of each table in text and Markdown; 0 = all")

@@ -156,7 +156,8 @@ Result<int> run_record(const RecordArgs& args) {
     return complain("--prometheus, --opentelemetry and --signal need --always", kExitUsage);
   if (args.recording.always && !args.recording.sample.empty())
     return complain(
-        "--sample is not for --always; firelane attach PID --sample samples some steps of the job while it runs",
+        "--sample cannot be combined with --always; firelane attach PID --sample samples some steps of the job while "
+        "it runs",
         kExitUsage);
   FL_TRY_VOID(put_site_on_python_path("record"));
   FL_TRY(const RecordingFile output, args.recording.always ? find_folder(args) : find_recording_file(args.recording));
@@ -178,28 +179,29 @@ Result<int> run_record(const RecordArgs& args) {
 Verb record_verb() {
   return {
       .name = "record",
-      .sentence = "Runs a PyTorch program unchanged and records some of its steps.",
+      .sentence = "Run a PyTorch program unchanged and record some of its steps.",
       .examples = {"firelane record -- python train.py --lr 0.1",
                    "firelane record --steps 3 --stacks -o run.lane -- torchrun --nproc-per-node 2 train.py"},
       .setup = [](Flags& flags) -> VerbBody {
         auto args = std::make_shared<RecordArgs>();
         flags.add("command", args->command, "the program and its arguments, after --").required();
-        add_recording_flags(flags, args->recording, "steps to record; 0: the whole program",
-                            "the trace, a .lane file; with several ranks one each: trace.rank0.lane, trace.rank1.lane");
+        add_recording_flags(
+            flags, args->recording, "steps to record; 0: the whole program",
+            "the trace, a .lane file; with several ranks, one each: trace.rank0.lane, trace.rank1.lane");
         flags.add("--always", args->recording.always,
                   "record the whole job within a budget, into a folder (-o, default firelane-run): see docs/always.md");
-        flags.add("--budget", args->budget, "with --always: the share of the time that recording may take")
-            .show_default();
+        flags.add("--budget", args->budget, "with --always: the share of time that recording may cost").show_default();
         flags.add("--keep", args->keep, "with --always: the most that the folder may hold").show_default();
         flags
             .add("--prometheus", args->prometheus,
                  "with --always: serve Prometheus metrics at this port on loopback (0: any), or at a Unix socket")
             .value_name("PORT|PATH");
         flags.add("--opentelemetry", args->opentelemetry,
-                  "with --always: hand metrics to OpenTelemetry, whose SDK the program needs");
-        flags.add("--signal", args->signal, "with --always: record when this signal comes").one_of({"USR1", "USR2"});
+                  "with --always: export metrics with OpenTelemetry; needs its SDK in the program");
+        flags.add("--signal", args->signal, "with --always: record when the program gets this signal")
+            .one_of({"USR1", "USR2"});
         add_recorder_options(flags, args->recording);
-        flags.add("--end", args->end, "end the program when the trace is complete, instead of letting it run on");
+        flags.add("--end", args->end, "end the program when the trace is complete, instead of letting it continue");
         flags.add("--quiet", args->quiet, "print no table and no verdict at the end");
         return [args] { return run_record(*args); };
       }};

@@ -88,7 +88,8 @@ Result<int> run_report(const ReportArgs& args) {
 Verb report_verb() {
   return {.name = "report",
           .sentence =
-              "The verdict and everything behind it, of a trace, a comparison or a job of many ranks, in one document.",
+              "Write the verdict and everything behind it into one document, for a trace, a comparison or a job of "
+              "many ranks.",
           .examples = {"firelane report trace.json.gz -o report.html",
                        "firelane report before.lane after.lane -o - | less"},
           .setup = [](Flags& flags) -> VerbBody {

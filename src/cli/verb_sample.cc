@@ -16,6 +16,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/shell_quoted.h"
 #include "cli/output.h"
 #include "cli/sampled.h"
 #include "cli/verbs.h"
@@ -114,7 +115,8 @@ Result<void> answer(const SampleArgs& args, const live::Samples& samples, const 
   report::Report report = sample_report(samples, for_people ? args.rows : 0);
   if (!args.path.empty()) {
     FL_TRY_VOID(write_stacks(args, samples, name));
-    report.notes.emplace_back("wrote " + args.path, "firelane view " + args.path + " shows it as a flame graph");
+    report.notes.emplace_back("wrote " + args.path,
+                              "firelane view " + shell_quoted(args.path) + " shows it as a flame graph");
   }
   FL_TRY_VOID(output.write(report::render(report, output.form(), output.style())));
   return output.close();
@@ -164,7 +166,7 @@ Result<int> run_sample(const SampleArgs& args) {
   if ((args.pid != 0) == !args.command.empty())
     return complain("sample: either -p PID or -- python program.py", kExitUsage);
   if (args.once) {
-    if (args.pid == 0) return complain("sample: --once is for a program that runs already: -p PID", kExitUsage);
+    if (args.pid == 0) return complain("sample: --once needs a running program: -p PID", kExitUsage);
     return print_once(args);
   }
   if (!args.path.empty()) {  // a bad name is known at once
@@ -187,12 +189,12 @@ Verb sample_verb() {
       .setup = [](Flags& flags) -> VerbBody {
         auto args = std::make_shared<SampleArgs>();
         flags.add("command", args->command, "the program and its arguments, after --");
-        flags.add("-p,--pid", args->pid, "a program that runs already").between(int64_t{1}, int64_t{1} << 30);
+        flags.add("-p,--pid", args->pid, "a program that is already running").between(int64_t{1}, int64_t{1} << 30);
         flags.add("--rate", args->rate, "times a second").between(live::kLowestRate, live::kHighestRate).show_default();
         flags.add("--duration", args->duration_s, "seconds; 0: until the program ends, or Ctrl-C")
             .between(0.0, 1e9)
             .show_default();
-        flags.add("--once", args->once, "print the stacks of all threads as they are now, and end");
+        flags.add("--once", args->once, "print the stacks of all threads as they are now, and exit");
         flags.add("--native", args->native,
                   "C and C++ frames as well, and threads without Python (needs libdw: apt install libdw1)");
         flags.add("-o,--output", args->path,

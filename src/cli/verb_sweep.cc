@@ -71,7 +71,7 @@ Result<void> claim_folder(const SweepArgs& args) {
   const fs::path note = fs::path(args.folder) / "command.txt";
   if (!args.again && fs::exists(note, error) && read_text(note) != command) {
     return Error{args.folder +
-                 ": holds the points of another command; choose another --folder, or --again to measure anew"};
+                 ": holds the points of another command; choose another --folder, or add --again to measure again"};
   }
   return write_text(note, command);
 }
@@ -87,7 +87,7 @@ Result<void> run_point(const SweepArgs& args, const PointCommand& point, const P
   for (const fs::path& old : {files.trace, files.failure, partial}) fs::remove(old, ignored);
   const auto command = record_run_command(partial.string(), args.steps, args.recorded, point.words);
   FL_TRY(const ChildResult done, run_child(command, {.log = files.log.string(), .environment = point.environment}));
-  if (done.exit_code == 128 + SIGINT) return Error{"sweep: interrupted; the same command goes on from here"};
+  if (done.exit_code == 128 + SIGINT) return Error{"sweep: interrupted; the same command continues from here"};
   if (done.exit_code != 0) {
     fs::remove(partial, ignored);  // of the steps before the failure: part of an answer would pass for all of it
     return write_text(files.failure, failure_of(files.log.string(), done.exit_code));
@@ -156,7 +156,7 @@ Result<int> run_sweep(const SweepArgs& args) {
 
 Verb sweep_verb() {
   return {.name = "sweep",
-          .sentence = "Runs a program over a grid of settings: step, throughput, memory and energy of each point.",
+          .sentence = "Run a program over a grid of settings: step time, throughput, memory and energy of each point.",
           .examples =
               {"firelane sweep --var batch=--batch-size:8,16,32 -- python train.py",
                "firelane sweep --var batch=--batch-size:8..128*2 --var workers=env:WORKERS:0..4 -- python train.py"},
@@ -177,7 +177,7 @@ Verb sweep_verb() {
             flags.add("--folder", args->folder, "for the traces, the programs' output and the plot, sweep.svg")
                 .value_name("DIR")
                 .show_default();
-            flags.add("--again", args->again, "measure points again that the folder has already");
+            flags.add("--again", args->again, "measure points again that are already in the folder");
             flags.add("--price-per-hour", args->price_per_hour, "of the devices of a run").between(0.0, 1e9);
             add_report_options(flags, args->output);
             return [args] { return run_sweep(*args); };

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "base/shell_quoted.h"
 #include "cli/kineto_trigger.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -46,8 +47,8 @@ Result<std::string> ask_recording(const fs::path& run, const std::string& reason
   file << reason << "\n";
   file.close();
   if (!file) return Error{(run / "trigger").string() + ": cannot be written"};
-  return "asked; the next steps are recorded into " + (run / "kept").string() + "; then: firelane why " + run.string() +
-         "\n";
+  return "asked; the next steps are recorded into " + (run / "kept").string() + "; then: firelane why " +
+         shell_quoted(run.string()) + "\n";
 }
 
 Result<std::string> ask_target(TriggerArgs args) {
@@ -83,7 +84,9 @@ Result<int> run_trigger(const TriggerArgs& args) {
 Verb trigger_verb() {
   return {
       .name = "trigger",
-      .sentence = "Ask a running program for a recording: under firelane record --always, or known to firelane daemon.",
+      .sentence =
+          "Ask a running program for a recording; it runs under firelane record --always, or is known to firelane "
+          "daemon.",
       .examples = {"firelane trigger run --reason \"loss is NaN\"",
                    "firelane trigger 4711 --steps 3 --shapes -o train.json"},
       .setup = [](Flags& flags) -> VerbBody {

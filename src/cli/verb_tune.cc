@@ -162,14 +162,14 @@ Result<int> run_tune(const TuneArgs& args) {
   json.begin_object();
   std::string text = fmt::format("{} trials\n", result.trials.size()) + trials_text(result);
   if (result.best.empty()) {
-    text += "nothing that was tried is faster than the program as it is\n";
+    text += "nothing that was tried is faster than the unchanged program\n";
     json.field("found", false);
   } else {
     FL_TRY(const Sides sides, confirm(measure, result.best, options.variables, args.runs));
     const Saved saved = saved_by(sides);
     const std::vector<std::string> changes = changes_of(result, variables);
     text += answer_text(sides, saved, changes, per_sample ? "sample" : "step");
-    text += "put into the program:\n";
+    text += "put this into the program:\n";
     for (const std::string& change : changes) text += "  " + change + "\n";
     json.field("found", true);
     add_answer(json, sides, saved, changes);
@@ -183,33 +183,33 @@ Result<int> run_tune(const TuneArgs& args) {
 }  // namespace
 
 Verb tune_verb() {
-  return {
-      .name = "tune",
-      .sentence = "Finds settings that make a program faster in a few short runs, and measures what they gain.",
-      .examples = {"firelane tune -- python train.py",
-                   "firelane tune --var batch=--batch-size:16..256*2 -- python train.py"},
-      .setup = [](Flags& flags) -> VerbBody {
-        auto args = std::make_shared<TuneArgs>();
-        flags.add("command", args->command, "the program and its arguments, after --").required();
-        flags
-            .add("--var", args->variables,
-                 "a setting of the program that may be changed too, as in firelane sweep; one that is named batch or "
-                 "batch_size counts samples")
-            .once_each()
-            .value_name("VARIABLE");
-        const auto count = [&](const std::string& name, int64_t& value, const std::string& help) {
-          flags.add(name, value, help).between(int64_t{1}, int64_t{1'000'000}).show_default();
-        };
-        count("--runs", args->runs, "runs of the winner and as many of the program as it is, in turns");
-        count("--steps", args->steps, "steps of each run to time; the program is ended after them");
-        count("--warmup", args->warmup, "steps of each run that pass first");
-        flags.add("--max-workers", args->max_workers, "of a DataLoader; 0: twice the cores")
-            .between(int64_t{0}, int64_t{1000})
-            .show_default();
-        flags.add("--json", args->output.json, "the answer as JSON");
-        add_file_options(flags, args->output);
-        return [args] { return run_tune(*args); };
-      }};
+  return {.name = "tune",
+          .sentence = "Find settings that make a program faster with a few short runs, and measure what they gain.",
+          .examples = {"firelane tune -- python train.py",
+                       "firelane tune --var batch=--batch-size:16..256*2 -- python train.py"},
+          .setup = [](Flags& flags) -> VerbBody {
+            auto args = std::make_shared<TuneArgs>();
+            flags.add("command", args->command, "the program and its arguments, after --").required();
+            flags
+                .add("--var", args->variables,
+                     "a setting of the program that may be changed too, as in firelane sweep; one named batch or "
+                     "batch_size is the number of samples")
+                .once_each()
+                .value_name("VARIABLE");
+            const auto count = [&](const std::string& name, int64_t& value, const std::string& help) {
+              flags.add(name, value, help).between(int64_t{1}, int64_t{1'000'000}).show_default();
+            };
+            count("--runs", args->runs,
+                  "confirmation runs of the winner and of the unchanged program each, alternating");
+            count("--steps", args->steps, "steps of each run to time; the program is ended after them");
+            count("--warmup", args->warmup, "steps of each run to skip first");
+            flags.add("--max-workers", args->max_workers, "most workers of a DataLoader; 0: twice the cores")
+                .between(int64_t{0}, int64_t{1000})
+                .show_default();
+            flags.add("--json", args->output.json, "the answer as JSON");
+            add_file_options(flags, args->output);
+            return [args] { return run_tune(*args); };
+          }};
 }
 
 }  // namespace firelane::cli

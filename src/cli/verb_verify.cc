@@ -71,7 +71,7 @@ Result<const Setting*> find_setting(const std::string& finding) {
   const advise::Rule* rule = advise::find_rule(finding);
   if (rule == nullptr) return Error{finding + ": no such finding; firelane explain lists them"};
   return Error{finding +
-               " is no setting but a change of the code, which you have to make: " + what_to_do(rule->explanation)};
+               " is not a setting but a change to the code, which you have to make: " + what_to_do(rule->explanation)};
 }
 
 Result<compare::TimedSteps> run_once(const VerifyArgs& args, const Setting& setting, const Side& side,
@@ -109,8 +109,8 @@ Result<int> run_verify(const VerifyArgs& args) {
       FL_TRY(const compare::TimedSteps timed, run_once(args, *setting, side, folder));
       if (side.applies && timed.changes.empty()) {
         return Error{args.finding +
-                     ": the setting changes nothing in this program: it has it already, or does not make "
-                     "what it is for"};
+                     ": the setting changes nothing in this program: it has it already, or never creates the object "
+                     "that it applies to"};
       }
       if (side.applies) changes = timed.changes;
       side.steps_ns.push_back(timed.step_ns);
@@ -128,24 +128,26 @@ Result<int> run_verify(const VerifyArgs& args) {
 }  // namespace
 
 Verb verify_verb() {
-  return {.name = "verify",
-          .sentence = "Measures what a finding's fix really gains, where it is a setting: runs with and without it.",
-          .examples = {"firelane verify input-bound -- python train.py",
-                       "firelane verify single-tensor-optimizer --runs 5 --steps 100 -- python train.py --lr 0.1"},
-          .setup = [](Flags& flags) -> VerbBody {
-            auto args = std::make_shared<VerifyArgs>();
-            flags.add("FINDING", args->finding, "id of a finding, as firelane diagnose says it").required();
-            flags.add("command", args->command, "the program and its arguments, after --").required();
-            const auto count = [&](const std::string& name, int64_t& value, const std::string& help) {
-              flags.add(name, value, help).between(int64_t{1}, int64_t{1'000'000}).show_default();
-            };
-            count("--runs", args->runs, "runs without and as many with it, in turns, each in a fresh process");
-            count("--steps", args->steps, "steps of each run to time; the program is ended after them");
-            count("--warmup", args->warmup, "steps of each run that pass first");
-            flags.add("--json", args->output.json, "the answer as JSON");
-            add_file_options(flags, args->output);
-            return [args] { return run_verify(*args); };
-          }};
+  return {
+      .name = "verify",
+      .sentence =
+          "Measure what a finding's fix really gains, if the fix is a setting: run the program with and without it.",
+      .examples = {"firelane verify input-bound -- python train.py",
+                   "firelane verify single-tensor-optimizer --runs 5 --steps 100 -- python train.py --lr 0.1"},
+      .setup = [](Flags& flags) -> VerbBody {
+        auto args = std::make_shared<VerifyArgs>();
+        flags.add("FINDING", args->finding, "id of a finding, as printed by firelane diagnose").required();
+        flags.add("command", args->command, "the program and its arguments, after --").required();
+        const auto count = [&](const std::string& name, int64_t& value, const std::string& help) {
+          flags.add(name, value, help).between(int64_t{1}, int64_t{1'000'000}).show_default();
+        };
+        count("--runs", args->runs, "runs with and without the fix each, alternating, in fresh processes");
+        count("--steps", args->steps, "steps of each run to time; the program is ended after them");
+        count("--warmup", args->warmup, "steps of each run to skip first");
+        flags.add("--json", args->output.json, "the answer as JSON");
+        add_file_options(flags, args->output);
+        return [args] { return run_verify(*args); };
+      }};
 }
 
 }  // namespace firelane::cli

@@ -24,7 +24,7 @@ Result<int> run_why(const WhyArgs& args) {
 
 Verb why_verb() {
   return {.name = "why",
-          .sentence = "Say why a step of an always-on recording was slow, and what was kept of it.",
+          .sentence = "Show why a step of an always-on recording was slow, and what was kept of it.",
           .examples = {"firelane why run --step 48312", "firelane why run"},
           .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<WhyArgs>();

@@ -31,7 +31,7 @@ inline std::string_view host_category(const Model& model, Row row) {
   }
 }
 
-// Of its kind, whatever the trace says.
+// For its kind, whatever the trace says.
 inline std::string_view category_of(DeviceKind kind) {
   constexpr std::array<std::string_view, kDeviceKindCount> kCategories = {
       "kernel",     "gpu_memcpy",      "gpu_memset",          "cuda_sync",

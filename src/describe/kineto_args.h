@@ -58,7 +58,7 @@ template <typename Args>
 void visit_comm_args(const Model& model, Row comm, PresentArgs<Args>& args) {
   if (comm == kNoRow) return;
   const CommDetails& c = model.comm_details;
-  // Of a CPU backend's range: all that is known is its name.
+  // For a range of a CPU backend, of which only the name is known.
   if (runs_on_host(c.backend[comm]) && c.dtype[comm] == kNoString && c.group_name[comm] == kNoString) return;
   args.text("Collective name", c.collective[comm]);
   args.text("dtype", c.dtype[comm]);
@@ -141,7 +141,7 @@ void visit_host_args(const Model& model, Row row, Args& receiver) {
     const OpDetails& op = model.op_details;
     args.number("External id", op.external_id[detail]);
     const bool has_call_id = op.call_id[detail] != kNoNumber || !is_our_recording(model);
-    args.number("Record function id", has_call_id ? op.call_id[detail] : 0);  // Kineto's word for: nobody asked
+    args.number("Record function id", has_call_id ? op.call_id[detail] : 0);  // Kineto's value for: not requested
     args.number("Sequence number", op.sequence_number[detail]);
     const bool is_forward =
         is_our_recording(model) && op.sequence_number[detail] != kNoNumber && op.forward_thread[detail] == kNoNumber;

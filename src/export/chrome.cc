@@ -136,7 +136,7 @@ class ChromeExport {
     return out + "]";
   }
 
-  // Of a trace that was no JSON of Kineto: what a reader of the export would not see.
+  // For a trace that was not Kineto JSON: what a reader of the export would not see.
   std::string source() const {
     std::string out = "{";
     JsonPairs pairs(out);

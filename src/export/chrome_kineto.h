@@ -32,7 +32,7 @@ class KinetoExtras {
   // under construction: "{" and maybe pairs. CUPTI's records have none of them.
   void add_host_args(Row row, std::string& args) const;
   void add_memory_args(Row row, std::string& args) const;
-  // Of a Python frame, as in its args; -1: has none.
+  // For a Python frame, as in its args; -1: none.
   struct PythonIds {
     int64_t own = -1;
     int64_t parent = -1;

@@ -135,7 +135,7 @@ class Finder {
     }
     if (e.collective_sequence == kNoNumber) return;
     std::vector<Call>& calls = group.collectives[e.collective_sequence];
-    // Of a coalesced operation each part has an entry of its own: the first stands for all.
+    // For a coalesced operation, each part has an entry of its own: the first stands for all.
     if (!calls.empty() && calls.back().log == call.log) return;
     calls.push_back(call);
     group.first.try_emplace(call.log, e.collective_sequence);
@@ -212,7 +212,7 @@ class Finder {
     say_open(id_of(group, sequence, calls.front()), calls, open, completed, missing, unknown);
   }
 
-  // Of "0->1", which are places in the group.
+  // For "0->1", which are indices in the group.
   std::optional<int64_t> other_end(const Group& group, std::string_view pair, int64_t own) const {
     const size_t arrow = pair.find("->");
     if (arrow == std::string_view::npos) return std::nullopt;

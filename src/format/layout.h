@@ -158,7 +158,7 @@ enum class Note : uint8_t {
   kSegment = 13,
   kDeviceWindow = 14,  // u8: 0 opened, 1 closed; device ns i64: device work is recorded between them
   kLevel = 15,         // u8: RecordLevel; ticks u64: from then on. Before the first: full
-  // Of the thread that ran the step before this note: ns on a core varint, ns ready to run without one varint.
+  // For the thread that ran the step before this note: ns on a core varint, ns ready to run without one varint.
   kStepThread = 16,
 };
 

@@ -44,7 +44,7 @@ class NotesWriter {
   void metadata(std::string_view key, std::string_view json) { two_texts(Note::kMetadata, key, json); }
   // `device_ns`: what the device took for it; below 0 unknown.
   void step(int64_t number, StepPhase phase, uint64_t start_ticks, uint64_t duration_ticks, int64_t device_ns = -1);
-  // Of the step that was written last.
+  // For the step that was written last.
   void step_thread(int64_t ran_ns, int64_t waited_ns);
   void cost(std::string_view kind, double ns_per_event);
   void loss(std::string_view reason, uint64_t count);
@@ -52,7 +52,7 @@ class NotesWriter {
   void pause(bool resumed, uint64_t ticks);
   void level(RecordLevel level, uint64_t ticks);
   void thread(uint32_t index, uint32_t thread_id, std::string_view name);
-  // Of ops whose name is the text with that id.
+  // For ops whose name is the text with that id.
   void overload(uint32_t text_id, std::string_view overload);
   // The segments of a device at one moment have the same ticks; events of the device before that do not count for them.
   void segment(uint64_t ticks, const SegmentFields& segment, std::span<const SegmentBlock> blocks);

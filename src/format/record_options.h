@@ -11,14 +11,15 @@
 
 // X(name, is on by default, key, help). A trace says by the key whether the option was on: torch.profiler's argument
 // where it has one, because readers read its traces, too.
-#define FL_RECORD_OPTIONS(X)                                                                                        \
-  X(shapes, false, "record_shapes", "sizes, dtypes, strides and plain values of every op's inputs")                 \
-  X(memory, false, "profile_memory", "allocations and frees, on the CPU and on the GPU")                            \
-  X(stacks, false, "with_stack", "Python functions, C calls and garbage collections (costs the most)")              \
-  X(modules, false, "with_modules", "nn.Module calls, named by their path in the model")                            \
-  X(lines, false, "with_lines", "the line of the Python program that called each operator")                         \
-  X(cuda, true, "with_cuda", "the GPU's kernels, copies, CUDA calls and power (where there is a GPU)")              \
-  X(cuda_sync, false, "with_cuda_sync", "what each CUDA synchronization waited for (costs as much as cuda itself)") \
+#define FL_RECORD_OPTIONS(X)                                                                                      \
+  X(shapes, false, "record_shapes", "sizes, dtypes, strides and plain values of every op's inputs")               \
+  X(memory, false, "profile_memory", "allocations and frees, on the CPU and on the GPU")                          \
+  X(stacks, false, "with_stack", "Python functions, C calls and garbage collections (the most expensive option)") \
+  X(modules, false, "with_modules", "nn.Module calls, named by their path in the model")                          \
+  X(lines, false, "with_lines", "the line of the Python program that called each operator")                       \
+  X(cuda, true, "with_cuda", "the GPU's kernels, copies, CUDA calls and power (where there is a GPU)")            \
+  X(cuda_sync, false, "with_cuda_sync",                                                                           \
+    "what each CUDA synchronization waited for (costs as much as recording CUDA itself)")                         \
   X(metrics, false, "with_metrics", "the GPU's hardware metrics: SMs, tensor cores, DRAM, PCIe, NVLink")
 
 namespace firelane::format {

@@ -104,7 +104,7 @@ Result<Model> load_content(std::unique_ptr<ByteSource> file, const std::string& 
   if (compression != nullptr) raw.info.compression = compression->name;
   if (options.light_steps) {
     if (!options.snapshot.empty() || !options.execution_trace.empty()) {
-      return Error{name + ": other files are joined to the full steps, not to the light ones"};
+      return Error{name + ": other files are joined to the full steps, not to the light steps"};
     }
     return assemble_light_alone(std::move(raw), name, threads);
   }

@@ -82,7 +82,7 @@ void read_devices(const dom::element& list, TraceInfo& info) {
   }
 }
 
-// The kind with that word; the first one where there is none.
+// The kind with that word; the first one if there is none.
 template <IsKind Kind>
 Kind word_named(std::string_view word) {
   const auto words = words_of(Kind{});

@@ -48,7 +48,7 @@ class Decoder {
   uint64_t in_offset() const { return in_offset_ + from_.pos; }
   uint64_t out_offset() const { return out_offset_; }
   Ending ending() const { return ending_; }
-  // Of the frames met so far, each but the first.
+  // All frames so far except the first.
   const std::vector<FrameStart>& frames() const { return frames_; }
   void stop() { ending_ = Ending::kWhole; }
 

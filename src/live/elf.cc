@@ -135,7 +135,7 @@ Result<std::string> c_library(const Process& process) {
   for (const std::string_view name : {"libc.so", "libc-", "ld-musl"}) {
     if (const Mapping* found = process.find_file(name)) return found->path;
   }
-  return Error{std::to_string(process.pid) + ": has no C library that is known"};
+  return Error{std::to_string(process.pid) + ": uses an unknown C library"};
 }
 
 }  // namespace firelane::live

@@ -26,7 +26,7 @@ class NativeView {
   // `interval_ns`: between two samples of a thread that runs.
   static Result<NativeView> open(const Process& process, const Python& python, int64_t interval_ns);
 
-  // Threads of the process that are not in `python`, as stacks without frames; asked for anew every tenth time.
+  // Threads of the process that are not in `python`, as stacks without frames; asked for again every tenth time.
   void add_other_threads(std::vector<ThreadStack>& python);
 
   // The id in stacks() of what a thread is doing. `run_ns`: how long it has been on a core until now; -1: not known.

@@ -189,7 +189,7 @@ void look_on(StackReader& reader, NativeView* native, Counter& counter, const Sa
 std::string wrong_rate(double rate) {
   if (rate >= kLowestRate && rate <= kHighestRate) return {};
   std::array<char, 96> text;
-  std::snprintf(text.data(), text.size(), "%g is not a rate between %g and %g looks a second", rate, kLowestRate,
+  std::snprintf(text.data(), text.size(), "%g is not a rate between %g and %g samples per second", rate, kLowestRate,
                 kHighestRate);
   return text.data();
 }

@@ -17,7 +17,7 @@ namespace firelane::live {
 // Looks a second.
 inline constexpr double kLowestRate = 0.1;
 inline constexpr double kHighestRate = 10'000;
-// "2e+09 is not a rate between 0.1 and 10000 looks a second"; "": it is one.
+// "2e+09 is not a rate between 0.1 and 10000 samples per second"; "": it is one.
 std::string wrong_rate(double rate);
 
 struct SampleCounts {

@@ -148,7 +148,7 @@ TEST(Rate, ARateThatIsNoneEndedTheProgram) {
     EXPECT_EQ(refused.error().message, wrong_rate(rate));
     EXPECT_FALSE(sample({}, {}, {.rate = rate}).ok());
   }
-  EXPECT_EQ(wrong_rate(2e9), "2e+09 is not a rate between 0.1 and 10000 looks a second");
+  EXPECT_EQ(wrong_rate(2e9), "2e+09 is not a rate between 0.1 and 10000 samples per second");
   EXPECT_EQ(wrong_rate(200), "");
 }
 

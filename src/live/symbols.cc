@@ -78,7 +78,7 @@ NativeFunction Symbols::function_at(uint64_t address) {
   const uint64_t at = offset - segment->file_offset + segment->address;
   auto after = std::upper_bound(image.functions.begin(), image.functions.end(), at,
                                 [](uint64_t value, const ElfFunction& each) { return value < each.address; });
-  // Of names for the same place, the first that reaches so far. One without a size reaches to the next.
+  // Among names for the same place, the first that reaches so far. One without a size reaches to the next.
   const ElfFunction* found = nullptr;
   while (after != image.functions.begin()) {
     --after;

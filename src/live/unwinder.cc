@@ -130,7 +130,7 @@ struct Unwinder::State {
   const dw::Libdw* api = nullptr;
   dw::Session* session = nullptr;
   pid_t pid = 0;
-  // Of the walk under way.
+  // For the walk in progress.
   const Registers* registers = nullptr;
   StackCopy* stack = nullptr;
   NativeStack* out = nullptr;

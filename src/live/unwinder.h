@@ -18,7 +18,7 @@
 
 namespace firelane::live {
 
-// Of x86-64, numbered as DWARF does.
+// For x86-64, numbered as in DWARF.
 struct Registers {
   static constexpr size_t kCount = 17;
   static constexpr size_t kFramePointer = 6;
@@ -41,7 +41,7 @@ struct StackCopy {
   std::vector<uint8_t> bytes;
   const Memory* more = nullptr;  // null: what is there is all
 
-  // Of memory that holds still.
+  // For memory that does not change.
   static StackCopy of(const Memory& memory, uint64_t start);
 
   bool read_word(uint64_t address, uint64_t& out);

@@ -11,7 +11,7 @@ namespace firelane {
 
 namespace {
 
-// Of each column of sizes of a table, in their order.
+// For each column of sizes in a table, in order.
 template <typename RawRow>
 using Sums = std::array<double, RawRow::kSizeCount>;
 

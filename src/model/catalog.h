@@ -44,7 +44,7 @@ struct CatalogColumn {
   const void* (*table)(const Model& model) = nullptr;
 
   Cell cell(const Model& model, Row row) const { return read(*this, model, row); }
-  // Of a text column whose texts are interned, the id: equality is then a comparison of integers.
+  // For a text column whose texts are interned, the id: equality is then a comparison of integers.
   bool has_ids() const { return column != nullptr && column->type == ColumnType::kText; }
   StringId id(const Model& model, Row row) const { return column->values<StringId>(table(model))[row]; }
 };

@@ -15,7 +15,7 @@ struct CollectiveName {
   std::string_view collective;                  // "all_reduce"
 };
 
-// Of the range that c10d opens around a collective's launch, or around its work on the host; also a flight recorder's
+// For the range that c10d opens around a collective's launch, or around its work on the host; also a flight recorder's
 // profiling_name.
 CollectiveName collective_named(std::string_view range_name);
 

@@ -10,7 +10,7 @@
 
 namespace firelane {
 
-// Of formats that cannot hold it, whatever one does.
+// For formats that cannot contain it in any case.
 inline constexpr std::string_view kNotGiven = "this format does not hold it; record with torch.profiler or firelane";
 
 // Whether torch.profiler's options, or ours, are what a trace was recorded with.

@@ -37,7 +37,7 @@ struct RecorderInfo {
     uint64_t count = 0;  // events; 0 = unknown or not about events
   };
   struct Cost {
-    std::string event;  // "op", "op+inputs", "memory", "python"
+    std::string event;  // "op", "op+inputs", "line" (of an op), "memory", "python"
     double ns = 0;      // that one such event adds to the program, measured in it
   };
   // How the device's clock was laid on the recorder's: by the line through paired readings of both.

@@ -56,7 +56,7 @@ std::optional<Occupancy> estimate_occupancy(const DeviceProperties& device, cons
   if (!is_known || warp > kMostThreads) return std::nullopt;
 
   const int64_t warps = (launch.threads + warp - 1) / warp;
-  // Of equal ones the first counts: less of a later one would not help.
+  // If several limits are equal, the first is named: relaxing a later one would not help.
   const std::array<std::pair<OccupancyLimit, int64_t>, 4> limits = {{
       {OccupancyLimit::kWarps, most_threads / warp / warps},
       {OccupancyLimit::kBlocks, block_slots(device, warps)},

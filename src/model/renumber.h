@@ -44,7 +44,7 @@ inline void shift(Row& row, Row by) {
   if (row != kNoRow) row += by;
 }
 
-// Of the rows of a part: strings, lanes and rows of other tables.
+// Renumbers the references in a part's rows: strings, lanes and rows of other tables.
 template <typename RawRow>
 void renumber(RawVector<RawRow>& rows, const PoolMap& map, const PartBase& base) {
   for (RawRow& row : rows) {

@@ -147,7 +147,7 @@ struct DeviceSlices {
   READ(float, warps_per_sm, kMaybe, "warps / multiprocessors")                                 \
   READ(float, occupancy_percent, kMaybe, "estimated, achieved")                                \
   MADE(OccupancyLimit, occupancy_limit, kMaybe,                                                \
-       "none, warps, blocks, registers, shared memory or grid: what bounds it")                \
+       "none, warps, blocks, registers, shared memory or grid: what limits it")                \
   WIDE(int64_t, context, kMaybe, "CUDA context")                                               \
   WIDE(int64_t, graph_id, kMaybe, "CUDA graph")                                                \
   WIDE(int64_t, graph_node_id, kMaybe, "node of the CUDA graph")                               \
@@ -236,7 +236,7 @@ struct CommDetails {
   WIDE(int64_t, total_allocated_bytes, kMaybeSize, "on this device after the event") \
   WIDE(int64_t, total_reserved_bytes, kMaybeSize, "by the caching allocator")        \
   WIDE(int64_t, stream, kMaybe, "handle of the stream; 0 = the default one")         \
-  READ(StringId, pool, kMaybe, "common, or of whom: graph N, pool N")                \
+  READ(StringId, pool, kMaybe, "common, or its owner: graph N, pool N")              \
   READ(StringId, op, kMaybe, "operator that asked, where the trace has no ops")      \
   READ(StringId, stack, kMaybe, "call stack, innermost first, joined by ;")          \
   WIDE(uint64_t, source, kSource, "where the event lies in the source")
@@ -259,7 +259,7 @@ struct MemoryEvents {
   WIDE(uint64_t, address, kFull, "where it begins")                                                                  \
   WIDE(int64_t, bytes, kSize, "of the segment or block")                                                             \
   WIDE(int64_t, stream, kMaybe, "handle of the stream; 0 = the default one")                                         \
-  READ(StringId, pool, kMaybe, "common, or of whom: graph N, pool N")
+  READ(StringId, pool, kMaybe, "common, or its owner: graph N, pool N")
 
 struct RawAllocatorEvent {
   FL_RAW_ROW(FL_ALLOCATOR_EVENTS)
@@ -278,7 +278,7 @@ struct AllocatorEvents {
   WIDE(uint64_t, address, kFull, "where it begins")                          \
   WIDE(int64_t, bytes, kSize, "of the segment; 0 = the device held none")    \
   WIDE(int64_t, stream, kMaybe, "handle of the stream; 0 = the default one") \
-  READ(StringId, pool, kMaybe, "common, or of whom: graph N, pool N")        \
+  READ(StringId, pool, kMaybe, "common, or its owner: graph N, pool N")      \
   READ(uint16_t, is_expandable, kFull, "1 = mapped piece by piece")
 
 struct RawAllocatorSegment {
@@ -319,12 +319,12 @@ struct Instants {
 };
 
 // Where threads were, looked at now and then while the recorder ran (firelane record --sample).
-#define FL_STACK_SAMPLES(WIDE, READ, MADE)                                                    \
-  WIDE(int64_t, time_ns, kTimeAside, "since the start of the trace, before which it may lie") \
-  WIDE(int64_t, weight_ns, kMaybeSize, "the time that it stands for: since the look before")  \
-  READ(LaneId, lane, kFull, "lanes.id of the thread")                                         \
-  READ(StringId, stack, kMaybe, "Python stack, innermost first, joined by ;")                 \
-  READ(int32_t, on_cpu, kMaybe, "1: the thread was on a core, 0: it waited; none: not known") \
+#define FL_STACK_SAMPLES(WIDE, READ, MADE)                                                            \
+  WIDE(int64_t, time_ns, kTimeAside, "since the start of the trace, before which it may lie")         \
+  WIDE(int64_t, weight_ns, kMaybeSize, "the time that it stands for: time since the previous sample") \
+  READ(LaneId, lane, kFull, "lanes.id of the thread")                                                 \
+  READ(StringId, stack, kMaybe, "Python stack, innermost first, joined by ;")                         \
+  READ(int32_t, on_cpu, kMaybe, "1: the thread was on a core, 0: it waited; none: not known")         \
   READ(int32_t, has_gil, kMaybe, "1: it held the GIL")
 
 struct RawStackSample {
@@ -450,8 +450,9 @@ struct TimedSteps {
 // Every table: SHOWN in SQL, CSV, Arrow and `firelane dump`, or HIDDEN.
 #define FL_TABLES(SHOWN, HIDDEN)                                                                                      \
   SHOWN(Lanes, lanes, "threads and GPU streams")                                                                      \
-  SHOWN(HostSlices, host_slices,                                                                                      \
-        "ops, annotations, Python functions, runtime and driver calls: what has a start and an end on the host")      \
+  SHOWN(                                                                                                              \
+      HostSlices, host_slices,                                                                                        \
+      "ops, annotations, Python functions, runtime and driver calls: everything with a start and an end on the host") \
   SHOWN(OpDetails, op_details, "what only ops and annotations have: shapes, types, stacks, sequence numbers")         \
   SHOWN(DataDependencies, data_dependencies,                                                                          \
         "which op has to wait for the data of which other: from execution traces")                                    \
@@ -470,7 +471,7 @@ struct TimedSteps {
         "segments that the caching allocator held when recording began, and again after each pause")                  \
   SHOWN(AllocatorBlocks, allocator_blocks, "the pieces of these segments: allocated, waiting or free")                \
   SHOWN(Instants, instants, "events without a duration")                                                              \
-  SHOWN(StackSamples, stack_samples, "where threads were now and then: sampled Python stacks")                        \
+  SHOWN(StackSamples, stack_samples, "where threads were: sampled Python stacks")                                     \
   SHOWN(CounterTracks, counter_tracks, "counters: power, clocks, queue lengths")                                      \
   SHOWN(CounterSamples, counter_samples, "the values of counters over time")                                          \
   SHOWN(Flows, flows, "arrows other than op to launch to device work and forward to backward")                        \

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "advise/verdict.h"
+#include "analyze/verdict/group_bounds.h"
 #include "analyze/verdict/study.h"
 #include "report/registry.h"
 #include "report/shared.h"
@@ -33,22 +34,24 @@ Table parts_table(const analyze::Study& study) {
 }
 
 Table judged_steps_table(const analyze::Study& study) {
-  Table table{.name = "steps",
-              .title = "Steps",
-              .columns = {{"step", "Step", Kind::kNumber},
-                          {"start_ns", "Start", Kind::kDuration},
-                          {"duration_ns", "Duration", Kind::kDuration},
-                          {"undone_ns", "Without recording", Kind::kDuration},
-                          {"limit", "Limit"},
-                          {"compute_ns", "Compute", Kind::kDuration, Align::kByKind, 0, true},
-                          {"communication_ns", "Communication", Kind::kDuration, Align::kByKind, 0, true},
-                          {"copy_ns", "Copies", Kind::kDuration, Align::kByKind, 0, true},
-                          {"idle_ns", "Idle", Kind::kDuration, Align::kByKind, 0, true},
-                          {"idle_host_ns", "Host late", Kind::kDuration, Align::kByKind, 0, true},
-                          {"idle_input_ns", "Input", Kind::kDuration, Align::kByKind, 0, true},
-                          {"host_sync_ns", "Host in syncs", Kind::kDuration, Align::kByKind, 0, true},
-                          {"host_gc_ns", "Host in GC", Kind::kDuration},
-                          {"outlier", "Outlier", Kind::kTruth}}};
+  Table table{
+      .name = "steps",
+      .title = "Steps",
+      .columns = {
+          {"step", "Step", Kind::kNumber},
+          {"start_ns", "Start", Kind::kDuration},
+          {"duration_ns", "Duration", Kind::kDuration},
+          {"undone_ns", "Without recording", Kind::kDuration},
+          {"limit", "Limit"},
+          {"compute_ns", "Compute", Kind::kDuration, Align::kByKind, 0, true},
+          {"communication_ns", "Communication", Kind::kDuration, Align::kByKind, 0, true},
+          {"copy_ns", "Copies", Kind::kDuration, Align::kByKind, 0, true},
+          {"idle_ns", "Idle", Kind::kDuration, Align::kByKind, 0, true},
+          {"idle_host_ns", "Host late", Kind::kDuration, Align::kByKind, 0, true},
+          {"idle_input_ns", "Input", Kind::kDuration, Align::kByKind, 0, true},
+          {"host_sync_ns", "Host in syncs", Kind::kDuration, Align::kByKind, 0, true},
+          {"host_gc_ns", "Host in GC", Kind::kDuration},
+          {.name = "outlier", .label = "Outlier", .kind = Kind::kTruth, .help = "Much slower than the other steps."}}};
   size_t at = 0;
   for (const analyze::FoundStep& step : study.steps.steps) {
     if (step.warm_up || at >= study.breakdown.steps.size()) continue;
@@ -76,7 +79,8 @@ Table bounds_table(const std::vector<analyze::GroupBound>& rows, bool has_device
                           {"calls", "Calls", Kind::kNumber},
                           {"host_ns", "Host", Kind::kDuration},
                           {"device_ns", "Device", Kind::kDuration, Align::kByKind, 0, true},
-                          {"compute_ns", "Compute-bound", Kind::kDuration, Align::kByKind, 0, true},
+                          {"compute_ns", "Compute-bound", Kind::kDuration, Align::kByKind, 0, true,
+                           "Device time of compute-bound kernels."},
                           {"limit", "Limit"}},
               .hide_if_empty = true};
   for (size_t i = 0; i < std::min(rows.size(), kMostGroups); ++i) {
@@ -87,7 +91,6 @@ Table bounds_table(const std::vector<analyze::GroupBound>& rows, bool has_device
 }
 
 Result<Report> make_breakdown(const StudiedTrace& trace, const Arguments&) {
-  const Model& model = trace.model();
   const auto& study = trace.get<analyze::study>();
   Report report{
       .facts = {{"limit", "", Kind::kText, std::string(analyze::name_of(study.bound.limit))},
@@ -99,14 +102,11 @@ Result<Report> make_breakdown(const StudiedTrace& trace, const Arguments&) {
                 {"step_ns", "Step, on average", Kind::kDuration, study.mean_step_ns()},
                 {"recorded_ns", recorded_label(study), Kind::kDuration, study.undone.recorded_ns},
                 {"window_ns", "Window", Kind::kDuration, study.breakdown.total.duration_ns}}};
-  const analyze::Interval& window = study.steps.window;
-  report.tables = {parts_table(study), judged_steps_table(study),
-                   bounds_table(analyze::phase_bounds(model, *study.host, study.work_limits, window),
-                                study.has_device_work, "phases", "Phases"),
-                   bounds_table(analyze::annotation_bounds(model, *study.host, study.work_limits, window),
-                                study.has_device_work, "annotations", "Annotations"),
-                   bounds_table(analyze::operator_bounds(model, study.work_limits, window), study.has_device_work,
-                                "operators", "Operators")};
+  report.tables = {
+      parts_table(study), judged_steps_table(study),
+      bounds_table(trace.get<analyze::phase_bounds>(), study.has_device_work, "phases", "Phases"),
+      bounds_table(trace.get<analyze::annotation_bounds>(), study.has_device_work, "annotations", "Annotations"),
+      bounds_table(trace.get<analyze::operator_bounds>(), study.has_device_work, "operators", "Operators")};
   if (!study.has_device_work) report.notes.push_back("no device work in this trace: only the CPU is analyzed");
   return report;
 }
@@ -121,7 +121,7 @@ std::string breakdown_text(const StudiedTrace& trace, const Arguments& wanted, c
 ReportSpec breakdown_report() {
   return {.name = "breakdown",
           .title = "Where a step goes",
-          .sentence = "How each step was spent on device and host; the parts add up to the step.",
+          .sentence = "Show how each step was spent on device and host; the parts add up to the step.",
           .examples = {"firelane breakdown trace.json.gz", "firelane breakdown trace.json.gz --json"},
           .tables = {{"parts"}, {"steps"}, {"phases"}, {"annotations"}, {"operators"}},
           .make = make_breakdown,

@@ -19,7 +19,7 @@ Result<Report> make_launches(const StudiedTrace& trace, const Arguments&) {
                           {"short_work", "Shorter than their launch", Kind::kNumber, launches.short_work},
                           {"short_work_percent", "", Kind::kPercent, percent_of(launches.short_work, launches.work)},
                           {"mean_queue_depth", "Average queue depth", Kind::kNumber, launches.mean_depth},
-                          {"max_queue_depth", "Most in the queue", Kind::kNumber, launches.max_depth},
+                          {"max_queue_depth", "Deepest queue", Kind::kNumber, launches.max_depth},
                           {"empty_queue_ns", "Queue empty", Kind::kDuration, launches.empty_queue_ns},
                           {"full_queue_ns", "Queue full", Kind::kDuration, launches.full_queue_ns},
                           {"blocked_ns", "Blocked by a full queue", Kind::kDuration, launches.blocked_ns},
@@ -39,13 +39,13 @@ Result<Report> make_launches(const StudiedTrace& trace, const Arguments&) {
                row.median_delay_ns, row.max_delay_ns, row.short_work});
   }
   report.tables = {std::move(table)};
-  if (!study.has_device_work) report.notes.push_back("no device work in this trace: device idle time is not known");
+  if (!study.has_device_work) report.notes.push_back("no device work in this trace: device idle time is unknown");
   if (study.has_device_work && launches.calls == 0) {
     // An empty queue would be a claim.
     for (Fact& fact : report.facts) {
       if (fact.name != "calls" && fact.name != "work" && fact.name != "without_launch") fact.value = Cell{};
     }
-    report.notes.push_back("no launches in this trace: how long work waited for its turn is not known");
+    report.notes.push_back("no launches in this trace: how long work was queued is unknown");
   }
   return report;
 }
@@ -84,7 +84,7 @@ Result<Report> make_syncs(const StudiedTrace& trace, const Arguments&) {
 ReportSpec launches_report() {
   return {.name = "launches",
           .title = "Launches",
-          .sentence = "What launches cost, how long work waits in the queue, and how deep the queue is.",
+          .sentence = "Show what launches cost, how long work waits in the queue, and how deep the queue is.",
           .examples = {"firelane launches trace.json.gz", "firelane launches trace.json.gz --csv"},
           .tables = {{"launches"}},
           .make = make_launches,
@@ -94,7 +94,7 @@ ReportSpec launches_report() {
 ReportSpec syncs_report() {
   return {.name = "syncs",
           .title = "Synchronization",
-          .sentence = "Every call that waited for the device: how long, and who asked.",
+          .sentence = "List every call that waited for the device: how long it waited, and what called it.",
           .examples = {"firelane syncs trace.json.gz", "firelane syncs trace.json.gz --csv -o syncs.csv"},
           .tables = {{"syncs"}},
           .make = make_syncs};

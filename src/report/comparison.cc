@@ -40,25 +40,26 @@ std::string certainty(const Difference& d) {
   const Judgement& step = d.step;
   if (step.method == Method::kNone) {
     const std::string range = d.within_run_only ? "the range is that of the steps of one run; " : "";
-    return fmt::format("; {}{} cannot tell that from noise between runs: record 4 or more a side", range,
-                       d.runs_before + d.runs_after == 2 ? "one run a side" : runs_text(d));
+    return fmt::format("; {}{} cannot tell that from noise between runs: record 4 or more per side", range,
+                       d.runs_before + d.runs_after == 2 ? "one run per side" : runs_text(d));
   }
   const std::string how = step.method == Method::kPermutation         ? runs_text(d)
                           : std::min(d.runs_before, d.runs_after) > 1 ? "by the noise between " + runs_text(d)
                                                                       : "by the noise of earlier runs";
   if (step.outcome == Outcome::kInconclusive) {
-    return fmt::format("; that may be noise (p = {:.2g}, {}): {} runs a side would tell", step.p, how,
+    return fmt::format("; that may be noise (p = {:.2g}, {}): {} runs per side would show it", step.p, how,
                        step.runs_needed == 0 ? "more than 1,000" : std::to_string(step.runs_needed));
   }
   if (step.outcome == Outcome::kSame) {
-    return fmt::format("; too little to matter ({}; {:.1f}% would have been found)", how, 100 * step.smallest_change);
+    return fmt::format("; too little to matter ({}; {:.1f}% would have been detected)", how,
+                       100 * step.smallest_change);
   }
   return fmt::format("; more than noise (p = {:.2g}, {})", step.p, how);
 }
 
 Table parts_table(const Difference& d) {
   Table table{.name = "parts",
-              .title = "Where the difference is (adds up to it)",
+              .title = "Where the difference comes from (adds up to it)",
               .columns = {{"part", "Part"},
                           {"before_ns", "Before", Kind::kDuration},
                           {"after_ns", "After", Kind::kDuration},
@@ -141,7 +142,7 @@ Table sums_table(const std::vector<compare::SumChange>& sums, const std::string&
 
 Table places_table(const Difference& d, size_t rows) {
   Table table{.name = "places",
-              .title = "Where the host's share of it is",
+              .title = "Where the host's share comes from",
               .columns = {{"part", "Part"},
                           {"op", "Op", Kind::kText, Align::kByKind, 48, true},
                           {"line", "Line", Kind::kText, Align::kByKind, 48, true},

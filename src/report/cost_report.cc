@@ -43,7 +43,7 @@ Result<Report> make_cost(const StudiedTrace& trace, const Arguments& wanted) {
   report.tables = {std::move(table)};
   if (cost.power_tracks == 0) {
     report.notes.emplace_back(cost.power_readings == 0
-                                  ? "no power readings in this trace: energy and CO2 are not known"
+                                  ? "no power readings in this trace: energy and CO2 are unknown"
                                   : "power was read once, energy needs two readings: record for longer");
   }
   if (cost.steps.empty()) {
@@ -51,7 +51,8 @@ Result<Report> make_cost(const StudiedTrace& trace, const Arguments& wanted) {
   } else if (options.price_per_hour < 0) {
     report.notes.emplace_back("", "add --price-per-hour to see what a step costs");
   } else if (cost.estimated) {
-    report.notes.emplace_back("what recording cost is estimated; time some steps without it to know the price better");
+    report.notes.emplace_back(
+        "the cost of recording is estimated; time some steps without recording for a more precise cost");
   }
   return report;
 }
@@ -67,7 +68,7 @@ ReportSpec cost_report() {
   return {
       .name = "cost",
       .title = "Cost",
-      .sentence = "What a step costs: energy where power was recorded, money and CO2 at your prices.",
+      .sentence = "Show what a step costs: energy where power was recorded, money and CO2 at your prices.",
       .examples = {"firelane cost trace.json.gz --price-per-hour 3.5",
                    "firelane cost run.lane --price-per-hour 28 --samples-per-step 256 --grams-per-kwh 300"},
       .parameters = {Parameter::number("price_per_hour", 0, kMuch, "PRICE", "of the machine, in any currency"),

@@ -18,10 +18,10 @@ struct EdgeWords {
   std::string_view meaning;
 };
 constexpr EdgeWords kEdgeWords[] = {
-    {analyze::EdgeKind::kHost, "what the same thread did before"},
+    {analyze::EdgeKind::kHost, "earlier work on the same thread"},
     {analyze::EdgeKind::kLaunch, "the launch of device work"},
-    {analyze::EdgeKind::kData, "data of other device work, by the execution trace"},
-    {analyze::EdgeKind::kStream, "the work before on the same stream: its order"},
+    {analyze::EdgeKind::kData, "data of other device work, from the execution trace"},
+    {analyze::EdgeKind::kStream, "the previous work on the same stream"},
     {analyze::EdgeKind::kOtherStream, "work of another stream"},
     {analyze::EdgeKind::kSync, "device work that a call waited for"},
     {analyze::EdgeKind::kQueue, "room in the launch queue"},
@@ -43,7 +43,7 @@ Table edges_table(const analyze::CriticalPath& path) {
   for (const EdgeWords& words : kEdgeWords) {
     add(analyze::name_of(words.kind), path.by_edge[static_cast<size_t>(words.kind)], words.meaning);
   }
-  add("begin", path.by_edge[analyze::kEdgeKindCount], "nothing: where the steps begin");
+  add("begin", path.by_edge[analyze::kEdgeKindCount], "nothing: the start of the steps");
   return table;
 }
 
@@ -51,20 +51,22 @@ Table edges_table(const analyze::CriticalPath& path) {
 void add_data_facts(const analyze::DataChain& chain, const analyze::Study& study, Report& report) {
   report.facts.push_back({"data_dependencies", "Data dependencies", Kind::kNumber, chain.dependencies});
   report.facts.push_back({"data_work_ns", "Work of operators, whole trace", Kind::kDuration, chain.work_ns});
-  report.facts.push_back({"data_chain_ns", "  longest chain of data", Kind::kDuration, chain.length_ns});
+  report.facts.push_back({"data_chain_ns", "  longest chain of data dependencies", Kind::kDuration, chain.length_ns});
   if (study.graph.has_data) {
     const int64_t then_ns = study.mean_step_ns() - study.gain_ns({.data_order_only = true});
-    report.facts.push_back({"data_order_step_ns", "Step, if only data ordered work", Kind::kDuration, then_ns});
+    report.facts.push_back(
+        {"data_order_step_ns", "Step, if only data dependencies mattered", Kind::kDuration, then_ns});
   }
   report.notes.emplace_back(
-      "the longest chain of data is a lower bound: no number of streams and threads makes these operators quicker",
+      "the longest chain of data dependencies is a lower bound: more streams or threads cannot make these operators "
+      "faster",
       "firelane whatif --data-order");
 }
 
 // Empty without an execution trace.
 Table chain_table(const Model& model, const analyze::DataChain& chain, const Arguments& wanted) {
   Table table{.name = "data_chain",
-              .title = "Longest chain of data, longest operators",
+              .title = "Longest chain of data dependencies, longest operators",
               .columns = {{"name", "Operator", Kind::kText, Align::kByKind, 60},
                           {"work_ns", "Work", Kind::kDuration},
                           {"done_ns", "Done after", Kind::kDuration},
@@ -135,7 +137,7 @@ Result<Report> make_critical_path(const StudiedTrace& trace, const Arguments& wa
   if (chain.ops > 0) add_data_facts(chain, study, report);
   if (study.undone.factor > 0) {
     report.notes.push_back(
-        "the recorder's overhead is subtracted: starts and durations are those of the replay, not of the trace");
+        "the recorder's overhead is subtracted: starts and durations are from the replay, not from the trace");
   }
   return report;
 }
@@ -145,7 +147,7 @@ Result<Report> make_critical_path(const StudiedTrace& trace, const Arguments& wa
 ReportSpec critical_path_report() {
   return {.name = "critical-path",
           .title = "Critical path",
-          .sentence = "The chain of dependencies that decides how long a step takes.",
+          .sentence = "Show the chain of dependencies that decides how long a step takes.",
           .examples = {"firelane critical-path trace.json.gz",
                        "firelane critical-path trace.json.gz --execution-trace et.json"},
           .parameters = {Parameter::rows()},

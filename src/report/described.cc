@@ -31,7 +31,9 @@ void write_table(JsonWriter& json, const Table& table, size_t max_rows) {
   json.key("columns").begin_array();
   for (const Column& column : table.columns) {
     json.begin_object().field("name", column.name).field("label", column.label);
-    json.field("kind", name_of(column.kind)).end_object();
+    json.field("kind", name_of(column.kind));
+    if (!column.help.empty()) json.field("help", column.help);
+    json.end_object();
   }
   json.end_array().key("rows").begin_array();
   for (size_t r = 0; r < std::min(table.rows.size(), max_rows); ++r) {

@@ -6,11 +6,12 @@ namespace firelane::report {
 namespace {
 
 TEST(Described, labels_and_kinds_go_along_with_plain_values) {
-  Table table{
-      .name = "kernels",
-      .title = "Top",
-      .columns = {{"name", "Name"}, {"total_ns", "Total", Kind::kDuration}, {"in_graph", "Graph", Kind::kTruth}},
-      .notes = {"of the table"}};
+  Table table{.name = "kernels",
+              .title = "Top",
+              .columns = {{"name", "Name"},
+                          {.name = "total_ns", .label = "Total", .kind = Kind::kDuration, .help = "All of it."},
+                          {"in_graph", "Graph", Kind::kTruth}},
+              .notes = {"of the table"}};
   table.add({std::string("a<b>"), int64_t{120000}, int64_t{1}});
   table.add({std::string("c"), Cell{}, int64_t{0}});
   const Report report{.title = "Kernels",
@@ -21,7 +22,7 @@ TEST(Described, labels_and_kinds_go_along_with_plain_values) {
       described(report, 1000),
       R"({"title":"Kernels","facts":[{"name":"share_percent","label":"Share","kind":"percent","value":12.5}],)"
       R"("tables":[{"name":"kernels","title":"Top","row_count":2,"columns":[{"name":"name","label":"Name","kind":"text"},)"
-      R"({"name":"total_ns","label":"Total","kind":"duration"},{"name":"in_graph","label":"Graph","kind":"truth"}],)"
+      R"({"name":"total_ns","label":"Total","kind":"duration","help":"All of it."},{"name":"in_graph","label":"Graph","kind":"truth"}],)"
       R"("rows":[["a<b>",120000,true],["c",null,false]],"notes":["of the table"]}],"notes":["of the report"]})");
 }
 

@@ -24,17 +24,19 @@ std::string range_text(const std::string& low, const std::string& high) {
   return low == high ? low : low + " to " + high;
 }
 
+// "2.0 ms to 4.0 ms per step, likely 2.5 ms"; "" where nothing is saved.
 std::string saved_text(const advise::Gain& gain) {
+  if (gain.high_ns <= 0) return "";
   const std::string low = advise::short_time(gain.low_ns);
   const std::string high = advise::short_time(gain.high_ns);
   const std::string likely = low == high ? "" : ", likely " + advise::short_time(gain.middle_ns());
-  return "saves " + range_text(low, high) + " per step" + likely;
+  return range_text(low, high) + " per step" + likely;
 }
 
 // The lines that take the most of a step, one a line of text.
 std::string lines_text(const advise::LargestLines& largest, const TextStyle& style) {
   if (largest.lines.empty()) return "";
-  std::string out = painted(largest.on_device ? "Lines that take the most of the device's time, as recorded"
+  std::string out = painted(largest.on_device ? "Lines that take the most device time, as recorded"
                                               : "Lines that take the most of a step, as recorded",
                             kBold, style) +
                     "\n";
@@ -61,6 +63,20 @@ double speedup(int64_t saved_ns, const advise::Finding& finding, const analyze::
   const int64_t step_ns = finding.of_step_ns == kNoNumber ? study.mean_step_ns() : finding.of_step_ns;
   const auto step = static_cast<double>(std::max<int64_t>(1, step_ns));
   return std::min(99.0, step / std::max(1.0, step - static_cast<double>(saved_ns)));
+}
+
+// "1.05x to 1.11x as fast"; "" where nothing is saved.
+std::string speedup_text(const advise::Finding& finding, const analyze::Study& study) {
+  if (finding.gain.high_ns <= 0) return "";
+  // Where hardly anything would be left of a step, its inverse is no number to go by.
+  constexpr double kMostSaid = 20;
+  const auto times = [&](int64_t ns) { return fmt::format("{:.2f}x", speedup(ns, finding, study)); };
+  const int64_t low_ns = finding.gain.low_ns;
+  const int64_t high_ns = finding.gain.high_ns;
+  const std::string range = speedup(low_ns, finding, study) > kMostSaid    ? fmt::format("more than {:.0f}x", kMostSaid)
+                            : speedup(high_ns, finding, study) > kMostSaid ? times(low_ns) + " or more"
+                                                                           : range_text(times(low_ns), times(high_ns));
+  return range + " as fast";
 }
 
 void append_finding(std::string& out, const Model& model, const advise::Finding& finding, size_t number,
@@ -96,17 +112,16 @@ std::string as_text(const StudiedTrace& trace, const TextStyle& style) {
   const auto& diagnosis = trace.get<advise::diagnose>();
   const auto& study = trace.get<analyze::study>();  // whose steps findings are about
   std::string out = painted(diagnosis.verdict.sentence(), kBold, style) + "\n\n";
-  const bool has_steps = !diagnosis.empty && diagnosis.judges_time;
-  if (has_steps) out += step_bars(advise::timed_trace(trace).get<analyze::study>(), style) + "\n";
-  if (has_steps && !diagnosis.lines.lines.empty()) out += lines_text(diagnosis.lines, style) + "\n";
+  if (diagnosis.is_judged()) out += step_bars(advise::timed_trace(trace).get<analyze::study>(), style) + "\n";
+  if (diagnosis.is_judged() && !diagnosis.lines.lines.empty()) out += lines_text(diagnosis.lines, style) + "\n";
   const bool says_why = !diagnosis.why.empty();
-  if (says_why) out += painted(nothing_text(diagnosis), kBold, style) + ": " + diagnosis.why + ".\n";
+  if (says_why) out += painted(diagnosis.headline(), kBold, style) + ": " + diagnosis.why + ".\n";
   size_t number = 0;
   for (const advise::Finding& finding : diagnosis.findings) {
     if (number > 0 || says_why) out += "\n";
     append_finding(out, trace.model(), finding, ++number, study, style);
   }
-  if (!diagnosis.notes.empty() && !diagnosis.empty) out += "\n";
+  if (!diagnosis.notes.empty() && !diagnosis.nothing_to_say()) out += "\n";
   for (const std::string& note : diagnosis.notes) out += painted("note: " + note, kDim, style) + "\n";
   return out;
 }
@@ -138,7 +153,8 @@ void write_evidence(JsonWriter& json, const Model& model, const advise::Finding&
 void write_places(JsonWriter& json, const std::vector<advise::Place>& places) {
   json.begin_array();
   for (const advise::Place& place : places) {
-    json.begin_object().field("line", place.line).field("called_from", place.called_from);
+    json.begin_object().field("name", advise::place_name(place));
+    json.field("line", place.line).field("called_from", place.called_from);
     json.key("callers").begin_array();
     for (const std::string& caller : place.callers) json.value(caller);
     json.end_array();
@@ -161,23 +177,17 @@ void write_finding(JsonWriter& json, const Model& model, const analyze::Study& s
       .field("likely_ns", finding.gain.middle_ns())
       .field("low_speedup", speedup(finding.gain.low_ns, finding, study))
       .field("high_speedup", speedup(finding.gain.high_ns, finding, study))
+      .field("saves", saved_text(finding.gain))
+      .field("speedup", speedup_text(finding, study))
       .end_object();
   write_evidence(json, model, finding);
   write_places(json.key("lines"), finding.places);
+  json.field("at", named_lines(finding.places));
   json.key("try").begin_object().field("text", finding.try_text).field("code", finding.try_code).end_object();
   json.field("confidence", advise::name_of(finding.confidence)).field("confirm_by", finding.confirm_by).end_object();
 }
 
 }  // namespace
-
-std::string nothing_text(const advise::Diagnosis& diagnosis) {
-  // Findings about memory or the recording may follow, so it must not say that there is nothing at all.
-  if (!diagnosis.findings.empty()) {
-    return "No change found that would make steps shorter (" +
-           advise::counted(static_cast<int64_t>(diagnosis.findings.size()), "remark", "remarks") + " below)";
-  }
-  return diagnosis.healthy ? "Nothing worth fixing" : "No fix found";
-}
 
 std::string named_lines(const std::vector<advise::Place>& places) {
   std::string out;
@@ -198,30 +208,20 @@ std::string_view timeline_text(const analyze::Study& study) {
 }
 
 std::string gain_text(const advise::Finding& finding, const analyze::Study& study) {
-  if (finding.gain.high_ns <= 0) return "";
-  // Where hardly anything would be left of a step, its inverse is no number to go by.
-  constexpr double kMostSaid = 20;
-  const auto times = [&](int64_t ns) { return fmt::format("{:.2f}x", speedup(ns, finding, study)); };
-  const int64_t low_ns = finding.gain.low_ns;
-  const int64_t high_ns = finding.gain.high_ns;
-  const std::string range = speedup(low_ns, finding, study) > kMostSaid    ? fmt::format("more than {:.0f}x", kMostSaid)
-                            : speedup(high_ns, finding, study) > kMostSaid ? times(low_ns) + " or more"
-                                                                           : range_text(times(low_ns), times(high_ns));
-  return saved_text(finding.gain) + ": " + range + " as fast";
+  const std::string saved = saved_text(finding.gain);
+  return saved.empty() ? "" : "saves " + saved + ": " + speedup_text(finding, study);
 }
 
 std::string short_diagnosis(const StudiedTrace& trace, const ShortOptions& options) {
   const auto& diagnosis = trace.get<advise::diagnose>();
   const TextStyle& style = options.style;
   std::string out = painted(diagnosis.verdict.sentence(), kBold, style) + "\n";
-  if (!diagnosis.why.empty()) out += lowered(nothing_text(diagnosis)) + ": " + diagnosis.why + "\n";
+  if (!diagnosis.why.empty()) out += lowered(diagnosis.headline()) + ": " + diagnosis.why + "\n";
   size_t number = 0;
   for (const advise::Finding& finding : diagnosis.findings) {
     if (number == options.max_findings) break;
     out += fmt::format("{}. {}\n   ", ++number, visible_text(finding.title));
-    if (finding.gain.high_ns > 0) {
-      out += saved_text(finding.gain) + "; ";
-    }
+    if (const std::string saved = saved_text(finding.gain); !saved.empty()) out += "saves " + saved + "; ";
     out += "try: " + finding.try_text + "\n";
     if (!finding.places.empty()) out += "   at: " + visible_text(named_lines(finding.places)) + "\n";
   }
@@ -231,8 +231,11 @@ std::string short_diagnosis(const StudiedTrace& trace, const ShortOptions& optio
   return out;
 }
 
-void write_verdict_parts(JsonWriter& json, const advise::Verdict& verdict) {
-  json.field("limit", analyze::name_of(verdict.bound.limit)).field("label", verdict.label);
+void write_verdict_parts(JsonWriter& json, const advise::Diagnosis& diagnosis) {
+  const advise::Verdict& verdict = diagnosis.verdict;
+  json.field("state", advise::name_of(diagnosis.state))
+      .field("limit", analyze::name_of(verdict.bound.limit))
+      .field("label", verdict.label);
   json.field("reason", verdict.reason).field("meaning", verdict.meaning);
 }
 
@@ -242,8 +245,9 @@ std::string diagnosis_json(const StudiedTrace& trace) {
   const auto& full = trace.get<analyze::study>();  // whose steps findings are about
   JsonWriter json(2);
   json.begin_object().field("verdict", diagnosis.verdict.sentence());
-  write_verdict_parts(json, diagnosis.verdict);
-  json.field("empty", diagnosis.empty).field("healthy", diagnosis.healthy).field("why", diagnosis.why);
+  write_verdict_parts(json, diagnosis);
+  json.field("empty", diagnosis.nothing_to_say()).field("healthy", diagnosis.healthy);
+  json.field("headline", diagnosis.headline()).field("why", diagnosis.why);
   json.key("shares_of_critical_path_percent").begin_object();
   for (size_t i = 0; i < analyze::kLimitCount; ++i) {
     json.field(analyze::name_of(static_cast<analyze::Limit>(i)), 100 * study.bound.shares[i]);
@@ -257,12 +261,14 @@ std::string diagnosis_json(const StudiedTrace& trace) {
       .field("low_ns", study.undone.low_ns)
       .field("high_ns", study.undone.high_ns)
       .field("known_from", analyze::name_of(study.undone.source))
+      .field("known_from_text", analyze::words_for(study.undone.source))
       .field("undecided", study.undone.undecided)
       .field("other_limit", study.undone.undecided ? analyze::name_of(study.other_limit) : "")
       .field("recorded_steps", analyze::name_of(study.recorded_steps))
       .field("judged_steps", study.steps.judged)
       .field("found_by", analyze::name_of(study.steps.source))
       .field("device_busy_ns", study.per_step(study.breakdown.total.busy_ns()))
+      .field("device_busy_percent", 100 * advise::device_busy_share(study))
       .end_object();
   json.key("lines").begin_object().field("of", diagnosis.lines.on_device ? "device" : "host");
   write_places(json.key("largest"), diagnosis.lines.lines);
@@ -290,7 +296,7 @@ Result<Report> make_findings(const StudiedTrace& trace, const Arguments&) {
     report.facts.push_back(recorded_steps_fact(study.recorded_steps));
   }
   if (!diagnosis.why.empty()) {
-    report.facts.push_back({"why", nothing_text(diagnosis), Kind::kText, diagnosis.why});
+    report.facts.push_back({"why", diagnosis.headline(), Kind::kText, diagnosis.why});
   }
   Table table = empty_findings({{"gain_likely_ns", "Likely", Kind::kDuration},
                                 {"try", "Try"},
@@ -320,7 +326,7 @@ ReportSpec diagnose_report() {
   brief.text_only = true;
   return {.name = "diagnose",
           .title = "Findings",
-          .sentence = "What limits the program, what to change, and how much that would gain.",
+          .sentence = "Find what limits the program, what to change, and how much that would gain.",
           .examples = {"firelane diagnose trace.json.gz", "firelane diagnose trace.json.gz --json -o diagnosis.json"},
           .parameters = {std::move(brief)},
           .tables = {{"findings"}},

@@ -9,7 +9,6 @@
 
 #include "advise/diagnose.h"
 #include "advise/finding.h"
-#include "advise/verdict.h"
 #include "analyze/verdict/study.h"
 #include "base/json_writer.h"
 #include "report/table.h"
@@ -17,8 +16,8 @@
 
 namespace firelane::report {
 
-// Fields of an object: limit, label, reason and meaning, the same wherever a verdict is JSON.
-void write_verdict_parts(JsonWriter& json, const advise::Verdict& verdict);
+// Fields of an object: state, limit, label, reason and meaning, the same wherever a verdict is JSON.
+void write_verdict_parts(JsonWriter& json, const advise::Diagnosis& diagnosis);
 
 // The object that docs/cli.md describes under "diagnose"; ends with a line break.
 std::string diagnosis_json(const StudiedTrace& trace);
@@ -29,10 +28,6 @@ struct ShortOptions {
   TextStyle style{};
 };
 std::string short_diagnosis(const StudiedTrace& trace, const ShortOptions& options = {});
-
-// What stands before Diagnosis::why: "Nothing worth fixing", that no fix was found, or, above findings that save no
-// time, that none makes steps shorter.
-std::string nothing_text(const advise::Diagnosis& diagnosis);
 
 // "saves 2.0 ms to 4.0 ms of a step: 1.05x to 1.11x as fast"; "" for findings that save no time by themselves.
 std::string gain_text(const advise::Finding& finding, const analyze::Study& study);

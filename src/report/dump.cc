@@ -33,7 +33,7 @@ std::string on_one_line(std::string_view json) {
   return out;
 }
 
-// The source events of rows first .. last, "" where there is none.
+// The source events of rows first .. last, "" if there is none.
 Result<std::vector<std::string>> fetch_events(const Model& model, const DumpTable& table, Row first, Row last) {
   std::vector<std::string> events(last - first);
   if (table.source == nullptr || model.args == nullptr) return events;

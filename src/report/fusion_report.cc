@@ -35,7 +35,7 @@ Result<Report> make_fusion(const StudiedTrace& trace, const Arguments& wanted) {
   }
   Report report{.facts = {{"kernels", "Kernels", Kind::kNumber, table.kernels},
                           {"fusible_kernels", "Kernels that could be fused", Kind::kNumber, table.fusible_kernels},
-                          {"fusible_ns", "Time of these", Kind::kDuration, table.fusible_ns},
+                          {"fusible_ns", "Their time", Kind::kDuration, table.fusible_ns},
                           {"chained_kernels", "Kernels in a chain", Kind::kNumber, table.chained_kernels},
                           {"chain_count", "Chains", Kind::kNumber, static_cast<int64_t>(table.chains.size())},
                           {"saved_launches", "Launches saved", Kind::kNumber, saved_launches},
@@ -65,7 +65,7 @@ Result<Report> make_fusion(const StudiedTrace& trace, const Arguments& wanted) {
     report.notes.emplace_back(kNoDeviceWork);
   }
   if (table.without_shapes > 0) {
-    report.notes.push_back(fmt::format("kernels that could be fused but whose inputs the trace does not give: {}; {}",
+    report.notes.push_back(fmt::format("kernels that could be fused, but whose inputs are not in the trace: {}; {}",
                                        table.without_shapes, how_to_record(model.info, RecordOption::kShapes)));
   }
   return report;
@@ -76,7 +76,8 @@ Result<Report> make_fusion(const StudiedTrace& trace, const Arguments& wanted) {
 ReportSpec fusion_report() {
   return {.name = "fusion",
           .title = "Fusion",
-          .sentence = "Chains of small kernels that one kernel could do: launches, traffic and time it would save.",
+          .sentence =
+              "Find chains of small kernels that one kernel could replace: launches, traffic and time it would save.",
           .examples = {"firelane fusion trace.json.gz", "firelane fusion trace.json.gz --rows 0 --json"},
           .parameters = {Parameter::rows()},
           .shown_rows = 20,

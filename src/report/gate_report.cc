@@ -34,14 +34,14 @@ std::string power_text(const GateRow& row) {
   std::string text = row.detail;
   const auto add = [&](const std::string& more) { text += (text.empty() ? "" : "; ") + more; };
   if (j.method == Method::kNone) {
-    if (row.status == GateStatus::kInconclusive) add("too few runs to tell: 4 a side, or a baseline of 4");
+    if (row.status == GateStatus::kInconclusive) add("too few runs to tell: needs 4 per side, or a baseline of 4");
     return text;
   }
   if (!std::isinf(j.smallest_change)) add(fmt::format("finds {:.1f}% or more", 100 * j.smallest_change));
   if (row.status == GateStatus::kInconclusive && j.runs_needed > 0) {
-    add(fmt::format("{} runs a side would tell", j.runs_needed));
+    add(fmt::format("{} runs per side would show it", j.runs_needed));
   } else if (j.runs_for_half > 0 && j.noise > 0) {
-    add(fmt::format("{:.2g}% takes {} a side", 50 * j.smallest_change, j.runs_for_half));
+    add(fmt::format("{:.2g}% takes {} per side", 50 * j.smallest_change, j.runs_for_half));
   }
   return text;
 }

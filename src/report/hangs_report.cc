@@ -19,12 +19,12 @@ std::string at_place(const std::string& place) { return place.empty() ? "" : ", 
 
 Table culprits_table(const flight::HangReport& found) {
   Table table{.name = "culprits",
-              .title = "Who holds up others and waits for nobody",
+              .title = "Ranks that hold up others and wait for no one",
               .columns = {{"rank", "Rank", Kind::kNumber},
                           {"blocked_count", "Holds up", Kind::kNumber},
                           {"blocked_ranks", "Ranks", Kind::kText, Align::kByKind, 32},
                           {"missing", "Has not called"},
-                          {"place", "Which others call at", Kind::kText, Align::kByKind, 48, true},
+                          {"place", "Called by the others at", Kind::kText, Align::kByKind, 48, true},
                           {"last", "Called last", Kind::kText, Align::kByKind, 64, true},
                           {"has_dump", "Dump", Kind::kTruth}},
               .hide_if_empty = true};
@@ -38,7 +38,7 @@ Table culprits_table(const flight::HangReport& found) {
 
 Table circles_table(const flight::HangReport& found) {
   Table table{.name = "circles",
-              .title = "Ranks that wait for each other: they call collectives of several groups in different order",
+              .title = "Ranks that wait for each other: they call collectives of several groups in different orders",
               .columns = {{"ranks", "Ranks"}},
               .hide_if_empty = true};
   for (const std::vector<int64_t>& circle : found.circles) table.add({rank_ranges(circle)});
@@ -64,7 +64,7 @@ Table waits_table(const flight::HangReport& found) {
 
 Table stuck_table(const flight::HangReport& found) {
   Table table{.name = "stuck",
-              .title = "Collectives that all ranks have called and that have not ended",
+              .title = "Collectives that all ranks have called but that have not ended",
               .columns = {{"collective", "Collective"},
                           {"open_ranks", "Not ended on", Kind::kText, Align::kByKind, 32},
                           {"completed_ranks", "Ended on", Kind::kText, Align::kByKind, 32, true},
@@ -118,7 +118,7 @@ std::string hangs_headline(const flight::HangReport& found) {
                        collective_text(first.missing), at_place(first.place));
   }
   if (!found.circles.empty())
-    return fmt::format("ranks {} wait for each other: they call collectives of several groups in different order",
+    return fmt::format("ranks {} wait for each other: they call collectives of several groups in different orders",
                        rank_ranges(found.circles[0]));
   if (has_operations)
     return fmt::format("ranks call different operations as {}", collective_text(found.mismatches[0].in));
@@ -126,12 +126,12 @@ std::string hangs_headline(const flight::HangReport& found) {
     return fmt::format("ranks wait in {} for {}, of which there is no dump", collective_text(found.culprits[0].missing),
                        rank_ranges(found.waits[0].unknown));
   if (!found.stuck.empty())
-    return fmt::format("all ranks have called {}, and it has not ended on {}", collective_text(found.stuck[0].in),
+    return fmt::format("all ranks have called {}, but it has not ended on {}", collective_text(found.stuck[0].in),
                        rank_ranges(found.stuck[0].open));
   if (!found.mismatches.empty())
-    return fmt::format("nobody waits, but ranks call {} with different {}", collective_text(found.mismatches[0].in),
+    return fmt::format("no rank waits, but ranks call {} with different {}", collective_text(found.mismatches[0].in),
                        flight::name_of(found.mismatches[0].kind));
-  return "nobody waits: all collectives in the dumps have ended";
+  return "no rank waits: all collectives in the dumps have ended";
 }
 
 Report hangs_report(const flight::HangReport& found) {

@@ -6,6 +6,7 @@
 #include "analyze/verdict/study.h"
 #include "report/registry.h"
 #include "report/shared.h"
+#include "report/step_parts.h"
 
 namespace firelane::report {
 
@@ -57,14 +58,17 @@ Result<Report> make_idle(const StudiedTrace& trace, const Arguments& wanted) {
     if (idle.by_cause[i] == 0) continue;
     const auto cause = static_cast<analyze::IdleCause>(i);
     causes.add({std::string(analyze::name_of(cause)), idle.by_cause[i], percent_of(idle.by_cause[i], window),
-                std::string(analyze::words_for(cause, model.info.light.is_light))});
+                idle_words(study, cause)});
   }
   Table gaps{.name = "gaps",
              .title = "Longest gaps",
              .columns = {{"start_ns", "Start", Kind::kDuration},
                          {"duration_ns", "Duration", Kind::kDuration},
                          {"cause", "Main cause"},
-                         {"cause_ns", "Of the gap", Kind::kDuration},
+                         {.name = "cause_ns",
+                          .label = "Of the gap",
+                          .kind = Kind::kDuration,
+                          .help = "The part of the gap that this cause explains."},
                          {"host_slice", "The host was in", Kind::kText, Align::kByKind, 50},
                          {"line", "Sampled at", Kind::kText, Align::kByKind, 50, true},
                          {"next", "Ended by", Kind::kText, Align::kByKind, 50}},
@@ -84,7 +88,7 @@ Result<Report> make_idle(const StudiedTrace& trace, const Arguments& wanted) {
               gap.next == kNoRow ? Cell{} : Cell{std::string(model.text(model.device_slices.name[gap.next]))}});
   }
   report.tables = {std::move(causes), std::move(gaps), lines_table(places, has_device, wanted)};
-  if (!has_device) report.notes.push_back("no device work in this trace: device idle time is not known");
+  if (!has_device) report.notes.push_back("no device work in this trace: device idle time is unknown");
   return report;
 }
 
@@ -93,7 +97,7 @@ Result<Report> make_idle(const StudiedTrace& trace, const Arguments& wanted) {
 ReportSpec idle_report() {
   return {.name = "idle",
           .title = "Idle device",
-          .sentence = "Why the device was idle: the cause of every gap.",
+          .sentence = "Show why the device was idle: the cause of every gap.",
           .examples = {"firelane idle trace.json.gz", "firelane idle trace.json.gz --json"},
           .parameters = {Parameter::rows()},
           .shown_rows = 15,

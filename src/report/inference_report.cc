@@ -60,21 +60,23 @@ Result<Report> make_inference(const StudiedTrace& trace, const Arguments& wanted
         fmt::format("no generation found: {}, or annotate: with record_function('prefill'), record_function('decode')",
                     how_to_record(trace.model().info, RecordOption::kShapes)));
   }
-  if (found) report.notes.emplace_back("times are as recorded, the recorder's overhead included");
+  if (found) report.notes.emplace_back("times are as recorded, including the recorder's overhead");
   return report;
 }
 
 }  // namespace
 
 ReportSpec inference_report() {
-  return {.name = "inference",
-          .title = "Inference",
-          .sentence = "Generation by a language model: prefill and decode, time to first token, per token, tokens/s.",
-          .examples = {"firelane inference trace.json.gz", "firelane inference trace.json.gz --rows 0 --csv"},
-          .parameters = {Parameter::rows()},
-          .shown_rows = 10,
-          .tables = {{"passes"}},
-          .make = make_inference};
+  return {
+      .name = "inference",
+      .title = "Inference",
+      .sentence =
+          "Analyze generation by a language model: prefill and decode, time to first token, time per token, tokens/s.",
+      .examples = {"firelane inference trace.json.gz", "firelane inference trace.json.gz --rows 0 --csv"},
+      .parameters = {Parameter::rows()},
+      .shown_rows = 10,
+      .tables = {{"passes"}},
+      .make = make_inference};
 }
 
 }  // namespace firelane::report

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <ctime>
 
+#include "advise/device_words.h"
 #include "model/how_to_record.h"
 #include "report/registry.h"
 
@@ -279,7 +280,8 @@ Table losses_table(const TraceInfo& info, const std::vector<analyze::Loss>& loss
   for (const analyze::Loss& loss : losses) {
     const StatInfo& stat = info_of(loss.stat);
     table.add({std::string(stat.name), std::string(name_of(stat.severity)), static_cast<int64_t>(loss.count),
-               std::string(stat.meaning), std::string(remedy_for(info, loss.stat))});
+               advise::fit_words(info.origin, info.accelerator, std::string(stat.meaning)),
+               std::string(remedy_for(info, loss.stat))});
   }
   return table;
 }
@@ -300,7 +302,8 @@ Result<Report> make_info(const StudiedTrace& trace, const Arguments&) {
                    losses_table(model.info, description.losses)};
   for (Table& table : report.tables) table.hide_if_empty = true;
   if (model.info.has_order_only) {
-    report.notes.push_back("an execution trace has no times: what stands as times is the order of the calls");
+    report.notes.push_back(
+        "an execution trace has no times: the values shown as times are only the order of the calls");
   }
   if (description.losses.empty()) report.notes.push_back("nothing was lost, repaired or left out");
   return report;
@@ -311,7 +314,7 @@ Result<Report> make_info(const StudiedTrace& trace, const Arguments&) {
 ReportSpec info_report() {
   return {.name = "info",
           .title = "The trace",
-          .sentence = "What a trace is, what it can answer, and what it lost.",
+          .sentence = "Show what a trace is, what it can answer, and what it lost.",
           .examples = {"firelane info trace.json.gz", "firelane info trace.json.gz --json | jq .answers"},
           .tables = {{"devices"},
                      {"process_groups"},

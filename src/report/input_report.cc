@@ -38,17 +38,24 @@ Result<Report> make_input(const StudiedTrace& trace, const Arguments&) {
   if (outside.loads > 0 || outside.transfer_ns > 0) {
     steps.add({Cell{}, Cell{}, outside.wait_ns, Cell{}, outside.loads, outside.transfer_ns, outside.transfer_bytes});
   }
-  Table transfers{.name = "transfers",
-                  .title = "Copies from host to device",
-                  .columns = {{"name", "Name"},
-                              {"pinned", "Pinned", Kind::kTruth},
-                              {"calls", "Calls", Kind::kNumber},
-                              {"bytes", "Bytes", Kind::kBytes},
-                              {"total_ns", "Total", Kind::kDuration},
-                              {"bandwidth_gb_s", "Bandwidth", Kind::kBandwidth},
-                              {"overlapped_ns", "While kernels ran", Kind::kDuration},
-                              {"overlapped_percent", "Overlapped", Kind::kPercent}},
-                  .hide_if_empty = true};
+  Table transfers{
+      .name = "transfers",
+      .title = "Copies from host to device",
+      .columns = {{"name", "Name"},
+                  {.name = "pinned",
+                   .label = "Pinned",
+                   .kind = Kind::kTruth,
+                   .help = "From pinned (page-locked) host memory: faster, and the host does not have to wait."},
+                  {"calls", "Calls", Kind::kNumber},
+                  {"bytes", "Bytes", Kind::kBytes},
+                  {"total_ns", "Total", Kind::kDuration},
+                  {"bandwidth_gb_s", "Bandwidth", Kind::kBandwidth},
+                  {"overlapped_ns", "While kernels ran", Kind::kDuration},
+                  {.name = "overlapped_percent",
+                   .label = "Overlapped",
+                   .kind = Kind::kPercent,
+                   .help = "Share of copy time during which kernels ran, so that it costs nothing."}},
+      .hide_if_empty = true};
   for (const analyze::TransferRow& row : input.transfers) {
     transfers.add({std::string(model.text(row.name)), int64_t{row.pinned}, row.calls, row.bytes, row.total_ns,
                    row.bandwidth_gb_s(), row.overlapped_ns, percent_of(row.overlapped_ns, row.total_ns)});
@@ -56,7 +63,7 @@ Result<Report> make_input(const StudiedTrace& trace, const Arguments&) {
   report.tables = {std::move(steps), std::move(transfers)};
   if (input.loader == analyze::LoaderKind::kNone) report.notes.emplace_back("no DataLoader in this trace");
   if (input.loader == analyze::LoaderKind::kMultiProcess) {
-    report.notes.emplace_back("worker processes are not in this trace: how busy they were is not known");
+    report.notes.emplace_back("worker processes are not in this trace: how busy they were is unknown");
   }
   if (!has_steps) report.notes.emplace_back(no_steps(model));
   return report;
@@ -67,7 +74,7 @@ Result<Report> make_input(const StudiedTrace& trace, const Arguments&) {
 ReportSpec input_report() {
   return {.name = "input",
           .title = "Input",
-          .sentence = "How data comes in: waiting for the DataLoader, copies to the device, what overlaps.",
+          .sentence = "Show how data is loaded: waiting for the DataLoader, copies to the device, what overlaps.",
           .examples = {"firelane input trace.json.gz", "firelane input trace.json.gz --json"},
           .tables = {{"steps"}, {"transfers"}},
           .make = make_input};

@@ -48,15 +48,19 @@ std::vector<Column> kernel_columns() {
       {"max_ns", "Max", Kind::kDuration},
       {"grid", "Grid", Kind::kText, Align::kRight, 0, true},
       {"block", "Block", Kind::kText, Align::kRight, 0, true},
-      {"registers", "Regs", Kind::kNumber, Align::kByKind, 0, true},
-      {"shared_memory_bytes", "Shared", Kind::kBytes, Align::kByKind, 0, true},
-      {"occupancy_percent", "Occup.", Kind::kPercent, Align::kByKind, 0, true},
-      {"occupancy_limit", "Bound by", Kind::kText, Align::kByKind, 0, true},
-      {"graph_calls", "In graphs", Kind::kNumber, Align::kByKind, 0, true},
+      {"registers", "Regs", Kind::kNumber, Align::kByKind, 0, true, "Registers per thread."},
+      {"shared_memory_bytes", "Shared", Kind::kBytes, Align::kByKind, 0, true, "Shared memory per block."},
+      {"occupancy_percent", "Occup.", Kind::kPercent, Align::kByKind, 0, true,
+       "Share of the threads a GPU can hold at once that this kernel fills; estimated from its launch configuration."},
+      {"occupancy_limit", "Bound by", Kind::kText, Align::kByKind, 0, true,
+       "What limits occupancy: the grid (too few blocks for the GPU), registers, shared memory, or the GPU's own "
+       "limits."},
+      {"graph_calls", "In graphs", Kind::kNumber, Align::kByKind, 0, true, "Calls launched by a CUDA graph."},
       {"bytes", "Bytes", Kind::kBytes, Align::kByKind, 0, true},
       {"bandwidth_gb_s", "Bandwidth", Kind::kBandwidth, Align::kByKind, 0, true},
-      {"top_op", "Mostly for", Kind::kText, Align::kByKind, kOpWidth, true},
-      {"top_op_percent", "Its share", Kind::kPercent, Align::kByKind, 0, true},
+      {"top_op", "Mostly for", Kind::kText, Align::kByKind, kOpWidth, true, "The operator that launched most of it."},
+      {"top_op_percent", "Its share", Kind::kPercent, Align::kByKind, 0, true,
+       "Share of this kernel's time that was launched by that operator."},
       {"op_count", "Ops", Kind::kNumber, Align::kByKind, 0, true},
   };
 }
@@ -138,7 +142,7 @@ std::vector<Note> notes(const analyze::KernelTable& table) {
   }
   if (table.without_occupancy > 0) {
     out.push_back(
-        fmt::format("calls left out of the occupancy: {} (the trace gives neither it nor the launch and the device)",
+        fmt::format("calls not included in occupancy: {} (neither it nor launch shape and device are in the trace)",
                     table.without_occupancy));
   }
   return out;
@@ -182,7 +186,8 @@ ReportSpec kernels_report() {
   return {
       .name = "kernels",
       .title = "Kernels",
-      .sentence = "Device time per kernel, memcpy and memset: calls, durations, launch shape, occupancy, bandwidth.",
+      .sentence =
+          "Show device time per kernel, memcpy and memset: calls, durations, launch shape, occupancy, bandwidth.",
       .examples = {"firelane kernels trace.json.gz --rows 10",
                    "firelane kernels trace.json.gz --group-by-op --sort-by calls --csv"},
       .parameters = {Parameter::flag("group_by_op", "one row per kernel and the op that launched it"),

@@ -54,7 +54,7 @@ Result<Report> make_lanes(const StudiedTrace& trace, const Arguments& wanted) {
 ReportSpec lanes_report() {
   return {.name = "lanes",
           .title = "Lanes",
-          .sentence = "Threads and GPU streams: what each holds and how long it was busy.",
+          .sentence = "List threads and GPU streams: what each contains and how long it was busy.",
           .examples = {"firelane lanes trace.json.gz", "firelane lanes trace.json.gz --all --json"},
           .parameters = {Parameter::flag("all", "show lanes without slices too")},
           .tables = {{"lanes"}},

@@ -16,9 +16,10 @@ std::vector<Column> line_columns() {
           {"host_ns", "In ops", Kind::kDuration},
           {"before_ns", "Before them", Kind::kDuration},
           {"backward_host_ns", "Backward", Kind::kDuration},
-          {"device_percent", "Device", Kind::kPercent, Align::kByKind, 0, true},
+          {"device_percent", "Device", Kind::kPercent, Align::kByKind, 0, true, "Share of all device time."},
           {"device_ns", "Device time", Kind::kDuration, Align::kByKind, 0, true},
-          {"backward_device_ns", "Backward on device", Kind::kDuration, Align::kByKind, 0, true},
+          {"backward_device_ns", "Backward on device", Kind::kDuration, Align::kByKind, 0, true,
+           "Device time of its backward pass."},
           {"kernels", "Kernels", Kind::kNumber, Align::kByKind, 0, true},
           {"most_in", "Most in", Kind::kText, Align::kByKind, 40, true},
           {"called_from", "Called from", Kind::kText, Align::kByKind, 48, true}};
@@ -65,7 +66,7 @@ Result<Report> make_lines(const StudiedTrace& trace, const Arguments& wanted) {
 ReportSpec lines_report() {
   return {.name = "lines",
           .title = "Lines",
-          .sentence = "What each line of the program costs a step: host and device, forward and backward.",
+          .sentence = "Show what each line of the program costs per step: host and device, forward and backward.",
           .examples = {"firelane lines trace.lane", "firelane lines trace.lane --csv"},
           .parameters = {Parameter::rows()},
           .shown_rows = 30,

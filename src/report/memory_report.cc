@@ -15,23 +15,32 @@ namespace firelane::report {
 namespace {
 
 Table devices_table(const analyze::MemoryReport& memory) {
-  Table table{.name = "devices",
-              .title = "Devices",
-              .columns = {{"device", "Device"},
-                          {"peak_bytes", "Peak", Kind::kBytes},
-                          {"peak_ns", "Peak at", Kind::kDuration},
-                          {"capacity_bytes", "Capacity", Kind::kBytes, Align::kByKind, 0, true},
-                          {"peak_percent", "Of capacity", Kind::kPercent, Align::kByKind, 0, true},
-                          {"peak_reserved_bytes", "Reserved", Kind::kBytes, Align::kByKind, 0, true},
-                          {"cached_bytes", "Cached at peak", Kind::kBytes, Align::kByKind, 0, true},
-                          {"start_bytes", "Start", Kind::kBytes},
-                          {"end_bytes", "End", Kind::kBytes},
-                          {"growth_per_step_bytes", "Growth/step", Kind::kBytes},
-                          {"allocations", "Allocations", Kind::kNumber},
-                          {"frees", "Frees", Kind::kNumber},
-                          {"out_of_memory", "Out of memory", Kind::kNumber},
-                          {"uncertain_bytes", "Uncertain", Kind::kBytes}},
-              .hide_if_empty = true};
+  Table table{
+      .name = "devices",
+      .title = "Devices",
+      .columns = {{"device", "Device"},
+                  {"peak_bytes", "Peak", Kind::kBytes},
+                  {"peak_ns", "Peak at", Kind::kDuration},
+                  {"capacity_bytes", "Capacity", Kind::kBytes, Align::kByKind, 0, true},
+                  {"peak_percent", "Of capacity", Kind::kPercent, Align::kByKind, 0, true,
+                   "Share of the device's memory."},
+                  {"peak_reserved_bytes", "Reserved", Kind::kBytes, Align::kByKind, 0, true},
+                  {"cached_bytes", "Cached at peak", Kind::kBytes, Align::kByKind, 0, true,
+                   "Reserved by the allocator but unused at the peak."},
+                  {"start_bytes", "Start", Kind::kBytes},
+                  {"end_bytes", "End", Kind::kBytes},
+                  {.name = "growth_per_step_bytes",
+                   .label = "Growth/step",
+                   .kind = Kind::kBytes,
+                   .help = "Memory left over after each step. Above 0, the program eventually runs out of memory."},
+                  {"allocations", "Allocations", Kind::kNumber},
+                  {"frees", "Frees", Kind::kNumber},
+                  {"out_of_memory", "Out of memory", Kind::kNumber},
+                  {.name = "uncertain_bytes",
+                   .label = "Uncertain",
+                   .kind = Kind::kBytes,
+                   .help = "Part of the peak whose category is not certain."}},
+      .hide_if_empty = true};
   for (const analyze::DeviceMemory& device : memory.devices) {
     const bool has_capacity = device.capacity_bytes > 0;
     const double percent = has_capacity ? 100.0 * static_cast<double>(device.peak.allocated_bytes) /
@@ -94,9 +103,17 @@ Table steps_table(const analyze::MemoryReport& memory) {
                           {"step", "Step", Kind::kNumber},
                           {"peak_bytes", "Peak", Kind::kBytes},
                           {"end_bytes", "At its end", Kind::kBytes},
-                          {"reserved_bytes", "Reserved", Kind::kBytes, Align::kByKind, 0, true},
-                          {"allocator_calls", "Driver calls", Kind::kNumber},
-                          {"allocator_ns", "In driver calls", Kind::kDuration}},
+                          {"reserved_bytes", "Reserved", Kind::kBytes, Align::kByKind, 0, true,
+                           "Held by the caching allocator."},
+                          {.name = "allocator_calls",
+                           .label = "Driver calls",
+                           .kind = Kind::kNumber,
+                           .help = "Driver calls for memory (cudaMalloc, cudaFree): slow, and there should be none "
+                                   "after the first steps."},
+                          {.name = "allocator_ns",
+                           .label = "In driver calls",
+                           .kind = Kind::kDuration,
+                           .help = "Time in these calls."}},
               .hide_if_empty = true};
   for (const analyze::DeviceMemory& device : memory.devices) {
     for (const analyze::StepMemory& step : device.steps) {
@@ -109,7 +126,7 @@ Table steps_table(const analyze::MemoryReport& memory) {
 
 Table spikes_table(const Model& model, const analyze::MemoryReport& memory) {
   Table table{.name = "spikes",
-              .title = "Spikes: ops that needed more for a moment",
+              .title = "Spikes: ops that briefly needed more",
               .columns = {{"device", "Device"},
                           {"op", "Op", Kind::kText, Align::kByKind, 56},
                           {"time_ns", "At", Kind::kDuration},
@@ -134,7 +151,10 @@ Table copies_table(const analyze::CopyTable& copies, size_t limit) {
                           {"shape", "Shape", Kind::kText, Align::kByKind, 32},
                           {"asked_by", "For", Kind::kText, Align::kByKind, 40},
                           {"calls", "Calls", Kind::kNumber},
-                          {"ping_pong_calls", "Undone casts", Kind::kNumber},
+                          {.name = "ping_pong_calls",
+                           .label = "Undone casts",
+                           .kind = Kind::kNumber,
+                           .help = "Casts whose result is cast back."},
                           {"bytes", "Traffic", Kind::kBytes},
                           {"device_ns", "Device time", Kind::kDuration}},
               .hide_if_empty = true};
@@ -155,13 +175,29 @@ std::string device_name(const analyze::MemoryReport& memory, const analyze::Devi
 }
 
 std::vector<Column> moment_columns(std::vector<Column> first) {
-  for (Column& column : std::vector<Column>{{"reserved_bytes", "Reserved", Kind::kBytes},
-                                            {"allocated_bytes", "Allocated", Kind::kBytes},
-                                            {"waiting_bytes", "Waiting", Kind::kBytes},
-                                            {"free_bytes", "Free", Kind::kBytes},
-                                            {"largest_free_bytes", "Largest free", Kind::kBytes},
-                                            {"scattered_percent", "Scattered", Kind::kPercent},
-                                            {"segments", "Segments", Kind::kNumber}}) {
+  for (Column& column : std::vector<Column>{
+           {.name = "reserved_bytes",
+            .label = "Reserved",
+            .kind = Kind::kBytes,
+            .help = "Held by the caching allocator."},
+           {.name = "allocated_bytes", .label = "Allocated", .kind = Kind::kBytes, .help = "In use by tensors."},
+           {.name = "waiting_bytes",
+            .label = "Waiting",
+            .kind = Kind::kBytes,
+            .help = "Freed, but possibly still in use by another stream."},
+           {.name = "free_bytes", .label = "Free", .kind = Kind::kBytes, .help = "Reserved but unused."},
+           {.name = "largest_free_bytes",
+            .label = "Largest free",
+            .kind = Kind::kBytes,
+            .help = "The largest free block. A larger allocation needs new memory from the driver."},
+           {.name = "scattered_percent",
+            .label = "Scattered",
+            .kind = Kind::kPercent,
+            .help = "Share of free memory outside the largest block. High means fragmented."},
+           {.name = "segments",
+            .label = "Segments",
+            .kind = Kind::kNumber,
+            .help = "Segments that the allocator got from the driver."}}) {
     first.push_back(std::move(column));
   }
   return first;
@@ -206,7 +242,7 @@ Table allocator_table(const analyze::MemoryReport& memory) {
 
 Table shares_table(const Model& model, const analyze::MemoryReport& memory) {
   Table table{.name = "allocator_shares",
-              .title = "By stream and pool, when most was allocated",
+              .title = "By stream and pool, at peak allocation",
               .columns = moment_columns({{"device", "Device"},
                                          {"pool", "Pool", Kind::kText, Align::kByKind, 0, true},
                                          {"stream", "Stream", Kind::kText, Align::kByKind, 0, true}}),
@@ -237,13 +273,15 @@ Table allocator_curve_table(const analyze::MemoryReport& memory) {
 }
 
 Table curve_table(const analyze::MemoryReport& memory) {
-  Table table{.name = "curve",
-              .title = "Allocated and reserved",
-              .columns = {{"device", "Device"},
-                          {"time_ns", "Time", Kind::kDuration},
-                          {"allocated_bytes", "Allocated", Kind::kBytes},
-                          {"reserved_bytes", "Reserved", Kind::kBytes, Align::kByKind, 0, true}},
-              .hide_if_empty = true};
+  Table table{
+      .name = "curve",
+      .title = "Allocated and reserved",
+      .columns = {{"device", "Device"},
+                  {"time_ns", "Time", Kind::kDuration},
+                  {.name = "allocated_bytes", .label = "Allocated", .kind = Kind::kBytes, .help = "In use by tensors."},
+                  {"reserved_bytes", "Reserved", Kind::kBytes, Align::kByKind, 0, true,
+                   "Held by the caching allocator."}},
+      .hide_if_empty = true};
   for (const analyze::DeviceMemory& device : memory.devices) {
     for (const analyze::MemoryPoint& point : device.curve) {
       table.add({device.name, point.time_ns, point.allocated_bytes, cell_unless(point.reserved_bytes, kNoNumber)});
@@ -284,20 +322,19 @@ Result<Report> make_memory(const StudiedTrace& trace, const Arguments& wanted) {
     return report;
   }
   report.notes.emplace_back(
-      "categories are inferred from where and how long memory lived; what was allocated before the recording cannot be "
-      "told "
-      "apart");
+      "categories are inferred from where memory was allocated and how long it lived; memory allocated before the "
+      "recording cannot be categorized");
   const bool has_gpu = std::any_of(memory.devices.begin(), memory.devices.end(),
                                    [](const analyze::DeviceMemory& device) { return device.device_type != 0; });
   if (has_gpu && memory.allocators.empty()) {
     report.notes.emplace_back(
-        "how free memory is cut into blocks is not in this trace: record with firelane, or see "
+        "how free memory is split into blocks is not in this trace: record with firelane, or see "
         "torch.cuda.memory._dump_snapshot()");
   }
   for (const analyze::DeviceAllocator& allocator : memory.allocators) {
     if (allocator.misplaced == 0) continue;
     report.notes.push_back(fmt::format(
-        "{}: {} events do not match the allocator's state: others are missing, so free memory is an estimate",
+        "{}: {} events do not match the allocator's state: some events are missing, so free memory is an estimate",
         device_name(memory, allocator), allocator.misplaced));
   }
   return report;
@@ -309,7 +346,7 @@ ReportSpec memory_report() {
   return {
       .name = "memory",
       .title = "Memory",
-      .sentence = "Where memory went: the peak and what is alive at it, steps, spikes, growth, copies, allocator.",
+      .sentence = "Show where memory went: the peak and what is alive at it, steps, spikes, growth, copies, allocator.",
       .examples = {"firelane memory trace.json.gz", "firelane memory trace.json.gz --curve --json -o memory.json"},
       .parameters = {Parameter::flag("curve", "also every change of allocated and reserved memory"), Parameter::rows()},
       .shown_rows = 10,

@@ -16,7 +16,8 @@ Table phases_table(const analyze::ModuleTable& modules) {
               .columns = {{"phase", "Phase"},
                           {"host_ns", "Host", Kind::kDuration},
                           {"device_ns", "Device", Kind::kDuration, Align::kByKind, 0, true},
-                          {"device_percent", "Of device time", Kind::kPercent, Align::kByKind, 0, true},
+                          {"device_percent", "Of device time", Kind::kPercent, Align::kByKind, 0, true,
+                           "Share of all device time."},
                           {"kernels", "Kernels", Kind::kNumber, Align::kByKind, 0, true},
                           {"gflop", "GFLOP", Kind::kNumber, Align::kByKind, 0, true},
                           {"allocated_bytes", "Allocated", Kind::kBytes, Align::kByKind, 0, true}}};
@@ -32,25 +33,27 @@ Table phases_table(const analyze::ModuleTable& modules) {
 }
 
 std::vector<Column> module_columns() {
-  return {{"module", "Module", Kind::kText, Align::kByKind, 48},
-          {"type", "Type"},
-          {"depth", "Depth", Kind::kNumber},
-          {"calls", "Calls", Kind::kNumber},
-          {"host_ns", "Host", Kind::kDuration},
-          {"self_host_ns", "Self host", Kind::kDuration},
-          {"forward_device_ns", "Forward", Kind::kDuration, Align::kByKind, 0, true},
-          {"backward_device_ns", "Backward", Kind::kDuration, Align::kByKind, 0, true},
-          {"device_percent", "Of device time", Kind::kPercent, Align::kByKind, 0, true},
-          {"self_forward_device_ns", "Self forward", Kind::kDuration, Align::kByKind, 0, true},
-          {"self_backward_device_ns", "Self backward", Kind::kDuration, Align::kByKind, 0, true},
-          {"backward_host_ns", "Backward host", Kind::kDuration},
-          {"forward_gflop", "GFLOP", Kind::kNumber, Align::kByKind, 0, true},
-          {"backward_gflop", "Backward GFLOP", Kind::kNumber, Align::kByKind, 0, true},
-          {"allocated_bytes", "Kept", Kind::kBytes, Align::kByKind, 0, true},
-          {"peak_bytes", "Peak", Kind::kBytes, Align::kByKind, 0, true},
-          {"kernels", "Kernels", Kind::kNumber, Align::kByKind, 0, true},
-          {"limit", "Limit", Kind::kText, Align::kByKind, 0, true},
-          {"parent", "Inside", Kind::kText, Align::kByKind, 24, true}};
+  return {
+      {"module", "Module", Kind::kText, Align::kByKind, 48},
+      {"type", "Type"},
+      {"depth", "Depth", Kind::kNumber},
+      {"calls", "Calls", Kind::kNumber},
+      {"host_ns", "Host", Kind::kDuration},
+      {"self_host_ns", "Self host", Kind::kDuration},
+      {"forward_device_ns", "Forward", Kind::kDuration, Align::kByKind, 0, true,
+       "Device time of its forward pass, including its submodules."},
+      {"backward_device_ns", "Backward", Kind::kDuration, Align::kByKind, 0, true, "Device time of its backward pass."},
+      {"device_percent", "Of device time", Kind::kPercent, Align::kByKind, 0, true, "Share of all device time."},
+      {"self_forward_device_ns", "Self forward", Kind::kDuration, Align::kByKind, 0, true},
+      {"self_backward_device_ns", "Self backward", Kind::kDuration, Align::kByKind, 0, true},
+      {"backward_host_ns", "Backward host", Kind::kDuration},
+      {"forward_gflop", "GFLOP", Kind::kNumber, Align::kByKind, 0, true},
+      {"backward_gflop", "Backward GFLOP", Kind::kNumber, Align::kByKind, 0, true},
+      {"allocated_bytes", "Kept", Kind::kBytes, Align::kByKind, 0, true},
+      {"peak_bytes", "Peak", Kind::kBytes, Align::kByKind, 0, true},
+      {"kernels", "Kernels", Kind::kNumber, Align::kByKind, 0, true},
+      {"limit", "Limit", Kind::kText, Align::kByKind, 0, true},
+      {"parent", "Inside", Kind::kText, Align::kByKind, 24, true}};
 }
 
 std::vector<Cell> cells(const analyze::ModuleTable& table, const analyze::ModuleRow& row) {
@@ -115,7 +118,7 @@ Result<Report> make_modules(const StudiedTrace& trace, const Arguments& wanted) 
 ReportSpec modules_report() {
   return {.name = "modules",
           .title = "Modules",
-          .sentence = "Time, memory and FLOPs per nn.Module and per phase, forward and backward.",
+          .sentence = "Show time, memory and FLOPs per nn.Module and per phase, forward and backward.",
           .examples = {"firelane modules trace.json.gz --depth 1", "firelane modules trace.json.gz --by-type --csv"},
           .parameters = {Parameter::flag("by_type", "one row per type of module"),
                          Parameter::integer("depth", 0, 1'000'000,

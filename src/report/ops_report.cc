@@ -28,12 +28,18 @@ Report rows_report(const analyze::OpsResult& result, const OpsTableOptions& opti
                           {"is_async", "Async", Kind::kTruth},
                           {"is_top_level", "Top level", Kind::kTruth},
                           {"count", "# of Calls", Kind::kNumber},
-                          {"self_cpu_time_total_ns", "Self CPU", Kind::kDuration},
+                          {.name = "self_cpu_time_total_ns",
+                           .label = "Self CPU",
+                           .kind = Kind::kDuration,
+                           .help = "Time in the operator itself, excluding the operators it calls."},
                           {"self_cpu_percent", "Self CPU %", Kind::kPercent},
                           {"cpu_time_total_ns", "CPU total", Kind::kDuration},
                           {"cpu_total_percent", "CPU total %", Kind::kPercent},
                           {"cpu_time_ns", "CPU time avg", Kind::kDuration},
-                          {"self_device_time_total_ns", "Self device", Kind::kDuration},
+                          {.name = "self_device_time_total_ns",
+                           .label = "Self device",
+                           .kind = Kind::kDuration,
+                           .help = "Device time of the kernels that the operator launched itself."},
                           {"self_device_percent", "Self device %", Kind::kPercent, Align::kByKind, 0, true},
                           {"device_time_total_ns", "Device total", Kind::kDuration},
                           {"device_time_ns", "Device time avg", Kind::kDuration},
@@ -79,9 +85,9 @@ Report rows_report(const analyze::OpsResult& result, const OpsTableOptions& opti
   if (result.unattributed_device_time_ns > 0)
     table.notes.push_back(format_duration(result.unattributed_device_time_ns) +
                           " of device time were launched by no op (CUDA graphs, kernels of other libraries); they have "
-                          "rows of their own but are in no op's device time");
+                          "their own rows, but are not part of any op's device time");
   if (result.overhead_time_ns > 0)
-    table.notes.push_back(format_duration(result.overhead_time_ns) + " of recording overhead are in no row");
+    table.notes.push_back(format_duration(result.overhead_time_ns) + " of recording overhead is not in any row");
   if (result.rows.empty()) table.notes.emplace_back("no operators in this trace");
   return {.facts = {{"device", "Device", Kind::kText, has_device ? Cell{result.device_name} : Cell{}},
                     {"self_cpu_time_total_ns", "Self CPU time total", Kind::kDuration, result.self_cpu_time_total_ns},
@@ -90,7 +96,7 @@ Report rows_report(const analyze::OpsResult& result, const OpsTableOptions& opti
                     {"unattributed_device_time_ns", "Device time of no op", Kind::kDuration,
                      result.unattributed_device_time_ns},
                     {"overhead_time_ns", "Recording overhead", Kind::kDuration, result.overhead_time_ns},
-                    {"row_count", "Rows in all", Kind::kNumber, static_cast<int64_t>(result.rows.size())}},
+                    {"row_count", "Rows in total", Kind::kNumber, static_cast<int64_t>(result.rows.size())}},
           .tables = {std::move(table)}};
 }
 
@@ -123,7 +129,7 @@ OpsTableOptions table_options(const Arguments& wanted, const analyze::OpsResult&
 }
 
 constexpr std::string_view kNoTimes =
-    "an execution trace has no times: calls and shapes are true, times only count the calls inside";
+    "an execution trace has no times: calls and shapes are real; times only count nested calls";
 
 Result<Report> make_ops(const StudiedTrace& trace, const Arguments& wanted) {
   const analyze::OpsResult& result = grouped_ops(trace, wanted);
@@ -147,34 +153,36 @@ ReportSpec ops_report() {
   Parameter stack =
       Parameter::integer("group_by_stack", 0, 1000, "one row per name and this many innermost Python frames");
   stack.fallback = int64_t{0};
-  Parameter flops = Parameter::flag("flops", "show FLOPs also when the recording did not ask for them");
+  Parameter flops = Parameter::flag("flops", "show FLOPs even if the recording did not ask for them");
   flops.text_only = true;
-  return {.name = "ops",
-          .title = "Operators",
-          .sentence = "Time, memory and FLOPs per operator, as torch's key_averages().table().",
-          .examples = {"firelane ops trace.json.gz --sort-by self_cuda_time_total --rows 20",
-                       "firelane ops trace.json.gz --group-by-input-shape --json"},
-          .parameters =
-              {{.name = "sort_by",
-                .type = ParameterType::kText,
-                .help = "largest first, by torch's names: self_cpu_time_total, cuda_time_total, count, flops, ...",
-                .check = check_order},
-               Parameter::flag("group_by_input_shape", "one row per name and input shapes"),
-               std::move(stack),
-               Parameter::flag("top_level", "only rows that are not called by others"),
-               Parameter::choice("side", {"both", "host", "device"}, "what runs on the CPU, on the device, or both"),
-               std::move(flops),
-               {.name = "time_unit",
-                .type = ParameterType::kText,
-                .help = "one unit for all times",
-                .choices = {"s", "ms", "us"},
-                .text_only = true},
-               Parameter::rows()},
-          .shown_rows = 100,  // as in torch
-          .tables = {{"rows"}},
-          .make = make_ops,
-          .text = ops_text,
-          .needs_times = false};
+  return {
+      .name = "ops",
+      .title = "Operators",
+      .sentence = "Show time, memory and FLOPs per operator, like torch's key_averages().table().",
+      .examples = {"firelane ops trace.json.gz --sort-by self_cuda_time_total --rows 20",
+                   "firelane ops trace.json.gz --group-by-input-shape --json"},
+      .parameters = {{.name = "sort_by",
+                      .type = ParameterType::kText,
+                      .help =
+                          "largest first, by torch's names: self_cpu_time_total, cuda_time_total, count, flops, ...",
+                      .check = check_order},
+                     Parameter::flag("group_by_input_shape", "one row per name and input shapes"),
+                     std::move(stack),
+                     Parameter::flag("top_level", "only ops that are not called by other ops"),
+                     Parameter::choice("side", {"both", "host", "device"},
+                                       "rows that run on the CPU, on the device, or both"),
+                     std::move(flops),
+                     {.name = "time_unit",
+                      .type = ParameterType::kText,
+                      .help = "one unit for all times",
+                      .choices = {"s", "ms", "us"},
+                      .text_only = true},
+                     Parameter::rows()},
+      .shown_rows = 100,  // as in torch
+      .tables = {{"rows"}},
+      .make = make_ops,
+      .text = ops_text,
+      .needs_times = false};
 }
 
 }  // namespace firelane::report

@@ -41,11 +41,11 @@ std::string scaling_line(const Reduction& job) {
       fmt::format("{}, {} of {}: {} computing", ranks_words(job), advise::counted(job.steps, "step", "steps"),
                   advise::short_time(t.step_ns), share(t.compute_ns));
   if (job.ranks > 1) {
-    out += fmt::format(", {} waiting for late ranks, {} moving data that nothing hides", share(t.wait_ns),
+    out += fmt::format(", {} waiting for late ranks, {} transferring data without overlap", share(t.wait_ns),
                        share(t.transfer_ns));
   }
   if (t.unmatched_ns * 200 > t.step_ns) {
-    out += fmt::format(", {} in collectives of which waiting and moving cannot be told apart", share(t.unmatched_ns));
+    out += fmt::format(", {} in collectives whose waiting and transfer cannot be separated", share(t.unmatched_ns));
   }
   const int64_t rest = t.copy_ns + t.input_ns + t.host_ns;
   return out +
@@ -57,7 +57,7 @@ std::string straggler_line(const ranks::Straggler& s) {
   if (s.stage >= 0) where += fmt::format("{}pipeline stage {}", where.empty() ? "" : ", ", s.stage);
   const std::string who = s.whole_host ? fmt::format("The ranks of {}", s.host)
                                        : fmt::format("Rank {}{}", s.rank, where.empty() ? "" : " (" + where + ")");
-  std::string out = fmt::format("{} held everybody up: {} late in a step by {} own work", visible_text(who),
+  std::string out = fmt::format("{} held up all others: {} late in a step by {} own work", visible_text(who),
                                 advise::short_time(s.late_ns), s.whole_host ? "their" : "its");
   if (s.steps > 0)
     out += fmt::format(", the latest in {} of {}", s.steps_late, advise::counted(s.steps, "step", "steps"));
@@ -89,10 +89,18 @@ std::string cost_line(const Reduction& job, const RanksOptions& options) {
   return out + ".";
 }
 
+// "2.0 ms to 4.0 ms per step", "up to 4.0 ms per step"; "" where nothing is saved.
+std::string saved_text(const ranks::RankFinding& f) {
+  if (f.gain_high_ns <= 0) return "";
+  const std::string least = f.gain_low_ns > 0 ? advise::short_time(f.gain_low_ns) + " to " : "up to ";
+  return least + advise::short_time(f.gain_high_ns) + " per step";
+}
+
 Table findings_of(const Reduction& job) {
-  Table table = empty_findings({{"try", "Try"}, {"see", "See"}, {"confidence", "Confidence"}});
+  Table table = empty_findings({{"try", "Try"}, {"see", "See"}, {"confidence", "Confidence"}, {"saves", "Saves"}});
   for (const ranks::RankFinding& f : ranks::rank_findings(job)) {
-    table.add({f.id, f.title, 100 * f.share_of_step, f.gain_low_ns, f.gain_high_ns, f.try_text, f.see, f.confidence});
+    table.add({f.id, f.title, 100 * f.share_of_step, f.gain_low_ns, f.gain_high_ns, f.try_text, f.see, f.confidence,
+               text_or_none(saved_text(f))});
   }
   return table;
 }
@@ -140,8 +148,8 @@ Table ranks_of(const Reduction& job, size_t rows) {
                           {"step_ns", "Step", Kind::kDuration},
                           {"compute_ns", "Computing", Kind::kDuration},
                           {"wait_ns", "Waiting", Kind::kDuration},
-                          {"transfer_ns", "Moving", Kind::kDuration},
-                          {"unmatched_ns", "Waiting or moving", Kind::kDuration},
+                          {"transfer_ns", "Transfer", Kind::kDuration},
+                          {"unmatched_ns", "Waiting or transfer", Kind::kDuration},
                           {"copy_ns", "Copies", Kind::kDuration},
                           {"input_ns", "Input", Kind::kDuration},
                           {"host_ns", "Idle (host)", Kind::kDuration},
@@ -150,7 +158,7 @@ Table ranks_of(const Reduction& job, size_t rows) {
                           {"passed_on_ns", "Passed on", Kind::kDuration},
                           {"last_count", "Last", Kind::kNumber},
                           {"slowdown", "S_w", Kind::kNumber, Align::kByKind, 0, true},
-                          {"waited_ns", "Waited in all", Kind::kDuration},
+                          {"waited_ns", "Waited in total", Kind::kDuration},
                           {"collectives", "Collectives", Kind::kNumber},
                           {"matched", "Matched", Kind::kNumber},
                           {"peak_bytes", "Peak memory", Kind::kBytes, Align::kByKind, 0, true},
@@ -204,7 +212,7 @@ Table groups_of(const Reduction& job, size_t rows) {
                           {"matched_rows", "Matched", Kind::kNumber},
                           {"refused", "Refused", Kind::kText, Align::kByKind, 40, true},
                           {"wait_ns", "Waiting", Kind::kDuration},
-                          {"transfer_ns", "Moving", Kind::kDuration},
+                          {"transfer_ns", "Transfer", Kind::kDuration},
                           {"exposed_ns", "Exposed, a step", Kind::kDuration}},
               .hide_if_empty = true};
   for (const ranks::GroupResult& g : job.groups) {
@@ -224,7 +232,7 @@ Table groups_of(const Reduction& job, size_t rows) {
 
 Table collectives_of(const Reduction& job, size_t rows, double between_hosts_gb_s) {
   Table table{.name = "collectives",
-              .title = "Collectives: waiting and moving data",
+              .title = "Collectives: waiting and data transfer",
               .columns = {{"op", "Collective"},
                           {"kind", "Group"},
                           {"ranks", "Ranks", Kind::kNumber},
@@ -300,11 +308,7 @@ std::string findings_text(const Reduction& job, bool markdown, const TextStyle& 
   for (const ranks::RankFinding& f : ranks::rank_findings(job)) {
     const std::string title = visible_text(f.title);
     out += fmt::format("{}. {}\n", ++number, markdown ? "**" + title + "**" : painted(title, kBold, style));
-    if (f.gain_high_ns > 0) {
-      out += f.gain_low_ns > 0 ? fmt::format("   saves {} to {} per step\n", advise::short_time(f.gain_low_ns),
-                                             advise::short_time(f.gain_high_ns))
-                               : fmt::format("   saves up to {} per step\n", advise::short_time(f.gain_high_ns));
-    }
+    if (const std::string saved = saved_text(f); !saved.empty()) out += "   saves " + saved + "\n";
     out += "   try: " + visible_text(f.try_text) + "\n";
     if (!f.see.empty()) out += "   see: " + f.see + "\n";
     out += "   confidence: " + f.confidence + "\n   more: firelane explain " + f.id + "\n";
@@ -349,8 +353,8 @@ std::vector<std::string> ranks_headlines(const Reduction& job, const RanksOption
   }
   if (job.stragglers.empty()) {
     out.emplace_back(job.matched_rows == 0
-                         ? "Nobody can say who was late: no collective could be matched between the ranks (see below)."
-                         : "Nobody stands out: the ranks are late no more often than chance makes equal ranks.");
+                         ? "It is unknown who was late: no collective could be matched between the ranks (see below)."
+                         : "Nobody stands out: no rank is late more often than chance explains.");
   }
   if (job.matched_rows > 0) out.push_back(cost_line(job, options));
   for (std::string& line : std::vector<std::string>{path_line(job), pipeline_line(job)}) {

@@ -5,19 +5,10 @@
 
 #include "advise/device_words.h"
 #include "advise/light_note.h"
+#include "base/shell_quoted.h"
 #include "report/shared.h"
 
 namespace firelane::report {
-
-namespace {
-
-std::string capitalized(std::string_view word) {
-  std::string out(word);
-  if (!out.empty() && out[0] >= 'a' && out[0] <= 'z') out[0] = static_cast<char>(out[0] - 'a' + 'A');
-  return out;
-}
-
-}  // namespace
 
 const std::vector<ReportSpec>& all_reports() {
   // clang-format off: one a line, so that two people can add one each
@@ -57,23 +48,17 @@ std::string why_not(const ReportSpec& spec, const Model& model) {
   if (!model.info.has_order_only || !spec.needs_times) return "";
   return model.info.path + ": an execution trace has no times, which " + std::string(spec.name) +
          " needs; open the trace of the same run with it: firelane " + std::string(spec.name) +
-         " TRACE --execution-trace " + model.info.path;
+         " TRACE --execution-trace " + shell_quoted(model.info.path);
 }
 
 namespace {
 
-// Notes, meanings and labels are written for NVIDIA's GPUs; of another device they are in its words.
+// Notes and help are written for NVIDIA's GPUs; of another device they are in its words.
 void fit_words(const TraceInfo& info, Report& report) {
   for (Note& note : report.notes) note.text = advise::fit_note(info, std::move(note.text));
   for (Table& table : report.tables) {
-    for (size_t c = 0; c < table.columns.size(); ++c) {
-      Column& column = table.columns[c];
-      if (column.label == "Tensor cores") column.label = capitalized(advise::matrix_unit(info.accelerator));
-      if (column.name != "meaning") continue;
-      for (std::vector<Cell>& row : table.rows) {
-        if (auto* text = std::get_if<std::string>(&row[c]))
-          *text = advise::fit_words(info.origin, info.accelerator, std::move(*text));
-      }
+    for (Column& column : table.columns) {
+      column.help = advise::fit_words(info.origin, info.accelerator, std::move(column.help));
     }
   }
 }

@@ -47,6 +47,24 @@ TEST(Registry, a_report_has_the_tables_that_it_declares) {
   }
 }
 
+TEST(Registry, columns_speak_of_the_device_of_the_trace) {
+  Model model = one_step();
+  model.info.accelerator = Accelerator::kHip;
+  const StudiedTrace trace(std::move(model));
+  const auto column = [&](const char* report, std::string_view name) {
+    const ReportSpec& spec = *find_report(report);
+    const Report made = make_report(spec, trace, spec.arguments()).value();
+    for (const Table& table : made.tables) {
+      for (const Column& each : table.columns) {
+        if (each.name == name) return each;
+      }
+    }
+    return Column{};
+  };
+  EXPECT_EQ(column("roofline", "tensor_cores").label, "Matrix cores");
+  EXPECT_EQ(column("kernels", "graph_calls").help, "Calls launched by a HIP graph.");
+}
+
 TEST(Arguments, a_value_out_of_range_is_refused_with_the_range) {
   Arguments wanted = find_report("cost")->arguments();
   EXPECT_EQ(wanted.set_text("overhead_factor", "0.5").error().message, "overhead_factor must be a number from 1 to 10");

@@ -15,6 +15,12 @@ namespace firelane::report {
 
 namespace {
 
+std::string capitalized(std::string_view word) {
+  std::string out(word);
+  if (!out.empty() && out[0] >= 'a' && out[0] <= 'z') out[0] = static_cast<char>(out[0] - 'a' + 'A');
+  return out;
+}
+
 Cell text_unless_unknown(std::string_view text) {
   if (text == "unknown") return {};
   return std::string(text);
@@ -83,11 +89,12 @@ void say_above_roof(const analyze::Roofline& roofline, std::vector<Note>& out) {
   if (is_cached) out.emplace_back("more than 100% of the memory roof: the data came from the cache, not from memory");
   if (is_less_moved) {
     out.emplace_back(
-        "more than 100% of the memory roof, memory measured as the limit: it moved less than the shapes say");
+        "more than 100% of the memory roof, with memory as the measured limit: it moved less data than its shapes "
+        "suggest");
   }
   if (is_less_computed) {
     out.emplace_back(
-        "more than 100% of the compute roof: the kernel does fewer FLOPs than its shapes say (a causal mask, "
+        "more than 100% of the compute roof: the kernel does fewer FLOPs than its shapes suggest (a causal mask, "
         "Winograd)");
   }
 }
@@ -96,10 +103,10 @@ std::vector<Note> notes(const Model& model, const analyze::Roofline& roofline) {
   if (roofline.work_ns == 0) return {kNoDeviceWork};
   std::vector<Note> out;
   if (roofline.ops_without_shapes > 0 && roofline.ops_with_shapes == 0 && roofline.whole.flops <= 0) {
-    out.push_back(fmt::format("FLOPs, and bytes of kernels, are not known: no input shapes to compute them from; {}",
+    out.push_back(fmt::format("FLOPs, and bytes of kernels, are unknown: no input shapes to compute them from; {}",
                               how_to_record(model.info, RecordOption::kShapes)));
   } else if (roofline.ops_without_shapes > 0) {
-    out.push_back(fmt::format("op calls whose inputs the trace does not give: {}; {}", roofline.ops_without_shapes,
+    out.push_back(fmt::format("op calls whose inputs are not in the trace: {}; {}", roofline.ops_without_shapes,
                               how_to_record(model.info, RecordOption::kShapes)));
   }
   if (roofline.peaks == nullptr) {
@@ -117,6 +124,7 @@ std::vector<Note> notes(const Model& model, const analyze::Roofline& roofline) {
 
 Result<Report> make_roofline(const StudiedTrace& trace, const Arguments& wanted) {
   const auto& roofline = trace.get<analyze::roofline>();
+  const std::string matrix_unit(advise::matrix_unit(trace.model().info.accelerator));
   const analyze::DevicePeaks none;
   const analyze::DevicePeaks& peaks = roofline.peaks == nullptr ? none : *roofline.peaks;
   const auto positive = [](double value) { return value > 0 ? Cell{value} : Cell{}; };
@@ -134,34 +142,41 @@ Result<Report> make_roofline(const StudiedTrace& trace, const Arguments& wanted)
                 {"peak_bandwidth_gb_s", "Peak bandwidth", Kind::kBandwidth, positive(peaks.bandwidth_gb_s)},
                 {"work_ns", "Device work", Kind::kDuration, roofline.work_ns},
                 {"matrix_ns", "Matrix kernels", Kind::kDuration, roofline.matrix_ns},
-                {"tensor_core_percent",
-                 "Matrix kernels on " + std::string(advise::matrix_unit(trace.model().info.accelerator)),
-                 Kind::kPercent, part_of_matrix(roofline.tensor_core_ns)},
+                {"tensor_core_percent", "Matrix kernels on " + matrix_unit, Kind::kPercent,
+                 part_of_matrix(roofline.tensor_core_ns)},
                 {"tensor_core_unknown_percent", "", Kind::kPercent, part_of_matrix(roofline.tensor_core_unknown_ns)}}};
-  Table table{.name = "roofline",
-              .title = "Ops against the roof",
-              .columns = {{"op", "Op", Kind::kText, Align::kByKind, 32},
-                          {"dims", "Inputs", Kind::kText, Align::kByKind, 36},
-                          {"class", "Class"},
-                          {"precision", "Precision", Kind::kText, Align::kByKind, 0, true},
-                          {"tensor_cores", "Tensor cores", Kind::kText, Align::kByKind, 0, true},
-                          {"calls", "Calls", Kind::kNumber},
-                          {"device_ns", "Device time", Kind::kDuration},
-                          {"share_percent", "Share", Kind::kPercent},
-                          {"tflop_s", "TFLOP/s", Kind::kNumber, Align::kByKind, 0, true},
-                          {"gb_s", "Memory", Kind::kBandwidth, Align::kByKind, 0, true},
-                          {"flops_per_byte", "FLOP/B", Kind::kNumber, Align::kByKind, 0, true},
-                          {"bound", "Bound by", Kind::kText, Align::kByKind, 0, true},
-                          {"bound_from", "Known by", Kind::kText, Align::kByKind, 0, true},
-                          {"dram_percent", "DRAM", Kind::kPercent, Align::kByKind, 0, true},
-                          {"tensor_percent", "Tensor cores used", Kind::kPercent, Align::kByKind, 0, true},
-                          {"sm_percent", "SMs active", Kind::kPercent, Align::kByKind, 0, true},
-                          {"roof_percent", "Of its roof", Kind::kPercent, Align::kByKind, 0, true},
-                          {"flops", "FLOPs", Kind::kNumber, Align::kByKind, 0, true},
-                          {"bytes", "Bytes", Kind::kBytes, Align::kByKind, 0, true},
-                          {"aligned", "Aligned", Kind::kTruth, Align::kByKind, 0, true},
-                          {"kernel", "Longest kernel", Kind::kText, Align::kByKind, 40}},
-              .hide_if_empty = true};
+  Table table{
+      .name = "roofline",
+      .title = "Ops against the roof",
+      .columns = {{"op", "Op", Kind::kText, Align::kByKind, 32},
+                  {"dims", "Inputs", Kind::kText, Align::kByKind, 36},
+                  {"class", "Class"},
+                  {"precision", "Precision", Kind::kText, Align::kByKind, 0, true},
+                  {"tensor_cores", capitalized(matrix_unit), Kind::kText, Align::kByKind, 0, true,
+                   "Whether the kernel used them."},
+                  {"calls", "Calls", Kind::kNumber},
+                  {"device_ns", "Device time", Kind::kDuration},
+                  {"share_percent", "Share", Kind::kPercent},
+                  {"tflop_s", "TFLOP/s", Kind::kNumber, Align::kByKind, 0, true},
+                  {"gb_s", "Memory", Kind::kBandwidth, Align::kByKind, 0, true},
+                  {"flops_per_byte", "FLOP/B", Kind::kNumber, Align::kByKind, 0, true,
+                   "Arithmetic intensity: FLOPs per byte read or written. Low means bound by memory bandwidth."},
+                  {"bound", "Bound by", Kind::kText, Align::kByKind, 0, true},
+                  {"bound_from", "Known by", Kind::kText, Align::kByKind, 0, true,
+                   "Measured by hardware counters; empty: estimated from shapes and the device's peaks."},
+                  {"dram_percent", "DRAM", Kind::kPercent, Align::kByKind, 0, true,
+                   "DRAM traffic in percent of its peak, as hardware counters measured it."},
+                  {"tensor_percent", "Tensor cores used", Kind::kPercent, Align::kByKind, 0, true,
+                   "How much of the time tensor cores were active, as hardware counters measured it."},
+                  {"sm_percent", "SMs active", Kind::kPercent, Align::kByKind, 0, true,
+                   "How much of the time SMs had work, as hardware counters measured it."},
+                  {"roof_percent", "Of its roof", Kind::kPercent, Align::kByKind, 0, true,
+                   "Share of what the hardware can reach at this arithmetic intensity."},
+                  {"flops", "FLOPs", Kind::kNumber, Align::kByKind, 0, true},
+                  {"bytes", "Bytes", Kind::kBytes, Align::kByKind, 0, true},
+                  {"aligned", "Aligned", Kind::kTruth, Align::kByKind, 0, true},
+                  {"kernel", "Longest kernel", Kind::kText, Align::kByKind, 40}},
+      .hide_if_empty = true};
   const size_t shown = shown_of(roofline.rows.size(), wanted);
   for (size_t i = 0; i < shown; ++i) table.add(cells(trace.model(), roofline, roofline.rows[i]));
   report.tables = {std::move(table), utilization_table(roofline)};
@@ -175,7 +190,8 @@ Result<Report> make_roofline(const StudiedTrace& trace, const Arguments& wanted)
 ReportSpec roofline_report() {
   return {.name = "roofline",
           .title = "Roofline",
-          .sentence = "FLOP/s and bandwidth per op and shape against the device's peak; FLOPs utilization per step.",
+          .sentence =
+              "Show FLOP/s and bandwidth per op and shape against the device's peak, and FLOPs utilization per step.",
           .examples = {"firelane roofline trace.json.gz --rows 10", "firelane roofline trace.json.gz --json"},
           .parameters = {Parameter::rows()},
           .shown_rows = 30,

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kCached = "more than 100% of the memory roof: the data came from the cache, not from memory";
 constexpr std::string_view kMovedLess =
-    "more than 100% of the memory roof, memory measured as the limit: it moved less than the shapes say";
+    "more than 100% of the memory roof, with memory as the measured limit: it moved less data than its shapes suggest";
 
 // An addition on an H200 whose 805 MB take 168 us at 4800 GB/s, in 150 us; DRAM's use sampled every 10 us.
 std::string notes_of_fast_addition(double dram_percent) {
@@ -60,7 +60,7 @@ TEST(RooflineReport, flops_of_a_recording_without_shapes_are_empty_and_a_note_sa
     }
   }
   ASSERT_EQ(report.notes.size(), 1u);
-  EXPECT_TRUE(report.notes[0].text.starts_with("FLOPs, and bytes of kernels, are not known: no input shapes"))
+  EXPECT_TRUE(report.notes[0].text.starts_with("FLOPs, and bytes of kernels, are unknown: no input shapes"))
       << report.notes[0].text;
 }
 

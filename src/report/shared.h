@@ -45,7 +45,7 @@ inline Table empty_findings(std::vector<Column> more) {
 inline std::string recorded_label(const analyze::Study& study) { return "  " + std::string(study.while_recording()); }
 
 inline constexpr const char* kRecordedStepsFact = "recorded_steps";
-// Of which steps a report is, where a recording has light and full ones.
+// Which steps a report covers, if a recording has light and full ones.
 inline Fact recorded_steps_fact(analyze::RecordedSteps steps) {
   return {kRecordedStepsFact, "Recorded steps", Kind::kText, std::string(analyze::name_of(steps))};
 }

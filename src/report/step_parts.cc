@@ -28,8 +28,12 @@ std::string fitted(const analyze::Study& study, std::string words) {
 
 }  // namespace
 
-std::vector<StepPart> device_parts(const analyze::Study& study) {
+std::string idle_words(const analyze::Study& study, analyze::IdleCause cause) {
   const bool is_light = study.recorded_steps == analyze::RecordedSteps::kLight;
+  return fitted(study, std::string(analyze::words_for(cause, is_light)));
+}
+
+std::vector<StepPart> device_parts(const analyze::Study& study) {
   std::vector<StepPart> parts = {
       {"compute", "computing", [](const analyze::BreakdownRow& step) { return step.compute_ns; }},
       {"communication", "exposed communication",
@@ -37,8 +41,7 @@ std::vector<StepPart> device_parts(const analyze::Study& study) {
       {"copy", "exposed copies", [](const analyze::BreakdownRow& step) { return step.copy_ns; }}};
   for (size_t i = 0; i < analyze::kIdleCauseCount; ++i) {
     const auto cause = static_cast<analyze::IdleCause>(i);
-    parts.push_back({"idle: " + std::string(analyze::name_of(cause)),
-                     fitted(study, std::string(analyze::words_for(cause, is_light))),
+    parts.push_back({"idle: " + std::string(analyze::name_of(cause)), idle_words(study, cause),
                      [i](const analyze::BreakdownRow& step) { return step.idle[i]; }});
   }
   return parts;
@@ -46,7 +49,7 @@ std::vector<StepPart> device_parts(const analyze::Study& study) {
 
 std::vector<StepPart> host_parts(const analyze::Study& study) {
   std::vector<StepPart> parts;
-  // Of a thread that the program does not wait for, and of one that is not in the trace.
+  // For a thread that the program does not wait for, and of one that is not in the trace.
   const auto words = [&](analyze::Activity activity) {
     const bool is_idle = activity == analyze::Activity::kUnrecorded && !study.host->leads;
     return is_idle ? std::string("the host was idle, or not recorded")

@@ -19,10 +19,13 @@ struct StepPart {
   std::function<int64_t(const analyze::BreakdownRow& step)> time_ns;
 };
 
-// Of the device: working, then idle by its causes. Of the host: what its main thread did.
+// Why the device is idle, in the words of the trace's device.
+std::string idle_words(const analyze::Study& study, analyze::IdleCause cause);
+
+// For the device: working, then idle by cause. For the host: what its main thread did.
 std::vector<StepPart> device_parts(const analyze::Study& study);
 std::vector<StepPart> host_parts(const analyze::Study& study);
-// Of the device where it has work, else of the host.
+// For the device if it has work, otherwise for the host.
 std::vector<StepPart> step_parts(const analyze::Study& study);
 
 // A line with a bar for each part of the average step, as recorded; largest first.

@@ -14,7 +14,7 @@ Result<Report> make_steps(const StudiedTrace& trace, const Arguments&) {
                           {"max_ns", "Max", Kind::kDuration, cell_unless(table.max_ns, kNoNumber)},
                           {"found_by", "Found by", Kind::kText,
                            table.rows.empty() ? Cell{} : Cell{std::string(analyze::name_of(table.source))}},
-                          {"usual_recorded_ns", "Usual, without warm-up", Kind::kDuration,
+                          {"usual_recorded_ns", "Median, without warm-up", Kind::kDuration,
                            cell_unless(table.usual_ns, kNoNumber)},
                           {"spread_ns", "Spread", Kind::kDuration, cell_unless(table.spread_ns, kNoNumber)},
                           {"outside_device_busy_ns", "Busy outside steps", Kind::kDuration,
@@ -34,8 +34,14 @@ Result<Report> make_steps(const StudiedTrace& trace, const Arguments&) {
                         {"kernels", "Kernels", Kind::kNumber, Align::kByKind, 0, true},
                         {"copies_and_sets", "Copies, memsets", Kind::kNumber, Align::kByKind, 0, true},
                         {"ops", "Ops", Kind::kNumber},
-                        {"warm_up", "Warm-up", Kind::kTruth},
-                        {"outlier", "Outlier", Kind::kTruth}},
+                        {.name = "warm_up",
+                         .label = "Warm-up",
+                         .kind = Kind::kTruth,
+                         .help = "One of the first, slower steps; not analyzed."},
+                        {.name = "outlier",
+                         .label = "Outlier",
+                         .kind = Kind::kTruth,
+                         .help = "Much slower than the other steps."}},
             .hide_if_empty = true};
   for (const analyze::StepRow& row : table.rows) {
     const double busy_percent =
@@ -47,7 +53,7 @@ Result<Report> make_steps(const StudiedTrace& trace, const Arguments&) {
              int64_t{row.warm_up}, int64_t{row.outlier}});
   }
   if (!table.has_device_work) {
-    report.notes.push_back("no device work in this trace: how busy the devices were is not known");
+    report.notes.push_back("no device work in this trace: how busy the devices were is unknown");
   }
   if (table.rows.empty()) report.notes.push_back(no_steps(trace.model()));
   if (table.overlapping) {
@@ -62,7 +68,7 @@ Result<Report> make_steps(const StudiedTrace& trace, const Arguments&) {
 ReportSpec steps_report() {
   return {.name = "steps",
           .title = "Steps",
-          .sentence = "How long each step took, and how much of it the devices were busy.",
+          .sentence = "Show how long each step took, and how much of it the devices were busy.",
           .examples = {"firelane steps trace.json.gz", "firelane steps trace.json.gz --csv -o steps.csv"},
           .tables = {{"steps"}},
           .make = make_steps,

@@ -60,7 +60,7 @@ Report sweep_report(const compare::Sweep& sweep, double price_per_hour) {
     table.notes.emplace_back(std::move(text));
     if (kind == compare::Throughput::kSteps) {
       table.notes.emplace_back(
-          "not every point's trace says how many samples a step takes: the shortest step counts as best");
+          "not every point's trace has the number of samples per step: the shortest step counts as best");
     }
   }
   if (failed > 0) table.notes.emplace_back(fmt::format("{} of {} points failed", failed, sweep.points.size()));

@@ -73,6 +73,7 @@ struct Column {
   size_t max_width = 0;
   // Text and Markdown only: left out when no row has a value. Programs always get every column.
   bool hide_if_empty = false;
+  std::string help{};  // a sentence for those who meet the term for the first time: the page's tooltip; may be ""
 };
 
 // A remark about the answer. `flags` is what to do about it on the command line, and is left out elsewhere.

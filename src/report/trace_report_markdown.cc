@@ -82,9 +82,9 @@ std::string markdown(const StudiedTrace& trace, const TraceReport& report) {
   const auto& study = trace.get<analyze::study>();
   std::string out =
       "# " + markdown_escaped(report.name) + "\n\n**" + markdown_escaped(diagnosis.verdict.sentence()) + "**\n\n";
-  if (!diagnosis.empty && diagnosis.judges_time)
+  if (diagnosis.is_judged())
     out += "```\n" + step_bars(advise::timed_trace(trace).get<analyze::study>()) + "```\n\n## Findings\n";
-  if (!diagnosis.why.empty()) out += "\n" + nothing_text(diagnosis) + ": " + markdown_escaped(diagnosis.why) + ".\n";
+  if (!diagnosis.why.empty()) out += "\n" + diagnosis.headline() + ": " + markdown_escaped(diagnosis.why) + ".\n";
   size_t number = 0;
   for (const advise::Finding& finding : diagnosis.findings) {
     append_finding(out, trace.model(), finding, ++number, study);

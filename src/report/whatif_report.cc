@@ -101,15 +101,15 @@ Result<Report> make_whatif(const StudiedTrace& trace, const Arguments& wanted) {
                           {"times_as_fast", "Times as fast", Kind::kNumber, faster}}};
   if (!study.has_device_work && (changes_device(wanted) || wanted.flag("data_order"))) {
     report.notes.emplace_back(
-        "no device work in this trace: kernels, communication, copies, latency and its order change nothing",
-        "--host 0.5 halves what the CPU does");
+        "no device work in this trace: scaling kernels, communication, copies or latency changes nothing",
+        "--host 0.5 halves the CPU's work");
   }
   return report;
 }
 
 Parameter factor_of(std::string name, const std::string& what) {
   Parameter parameter = Parameter::number(std::move(name), 0, kMostFactor, "FACTOR",
-                                          what + " takes this part of its time (1 = as it is, 0 = free)");
+                                          what + " takes this fraction of its time (1 = unchanged, 0 = free)");
   parameter.fallback = 1.0;
   return parameter;
 }
@@ -117,30 +117,31 @@ Parameter factor_of(std::string name, const std::string& what) {
 }  // namespace
 
 ReportSpec whatif_report() {
-  return {.name = "whatif",
-          .title = "What if",
-          .sentence = "How long a step would take if something cost less: the trace's dependencies, replayed.",
-          .examples = {"firelane whatif trace.json.gz --without input",
-                       "firelane whatif trace.json.gz --kernel gemm=0.5 --host 0.8"},
-          .parameters = {factor_of("host", "the host's own work"),
-                         factor_of("kernels", "device compute"),
-                         factor_of("communication", "communication"),
-                         factor_of("copies", "memcpy and memset"),
-                         factor_of("latency", "latency from launch to start"),
-                         Parameter::flag("data_order",
-                                         "device work waits for its launch and its data, not for its place on the "
-                                         "stream (needs an execution trace)"),
-                         {.name = "without",
-                          .type = ParameterType::kTexts,
-                          .help = "leave this out; may be repeated",
-                          .choices = {"input", "gc", "loading", "syncs"}},
-                         {.name = "kernel",
-                          .type = ParameterType::kTexts,
-                          .help = "device work whose name contains NAME takes FACTOR of its time; may be repeated",
-                          .value_name = "NAME=FACTOR",
-                          .check = check_kernel_change}},
-          .make = make_whatif,
-          .python_form = PythonForm::kDict};
+  return {
+      .name = "whatif",
+      .title = "What if",
+      .sentence = "Estimate how long a step would take if something cost less, by replaying the trace's dependencies.",
+      .examples = {"firelane whatif trace.json.gz --without input",
+                   "firelane whatif trace.json.gz --kernel gemm=0.5 --host 0.8"},
+      .parameters = {factor_of("host", "the host's own work"),
+                     factor_of("kernels", "device compute"),
+                     factor_of("communication", "communication"),
+                     factor_of("copies", "memcpy and memset"),
+                     factor_of("latency", "latency from launch to start"),
+                     Parameter::flag("data_order",
+                                     "device work waits for its launch and its data, but not for earlier work on its "
+                                     "stream (needs an execution trace)"),
+                     {.name = "without",
+                      .type = ParameterType::kTexts,
+                      .help = "leave this out; may be repeated",
+                      .choices = {"input", "gc", "loading", "syncs"}},
+                     {.name = "kernel",
+                      .type = ParameterType::kTexts,
+                      .help = "device work whose name contains NAME takes FACTOR of its time; may be repeated",
+                      .value_name = "NAME=FACTOR",
+                      .check = check_kernel_change}},
+      .make = make_whatif,
+      .python_form = PythonForm::kDict};
 }
 
 }  // namespace firelane::report

@@ -46,7 +46,7 @@ constexpr std::array kRoutes = {
     Route{"sql", sql, false, "POST"},
 };
 
-// Of the traces together. Each is a pane of the page, which it shows where /api/traces names it.
+// For all traces together. Each is a pane of the page, which it shows where /api/traces names it.
 struct SetRoute {
   std::string_view name;
   Answer (*handle)(const TraceSet& traces, const Comparison& usual, const Request& request);
@@ -213,7 +213,7 @@ Answer Api::about_trace(const Request& request) {
   if (!is_number || id >= traces_->size()) return refusal(404, "no such trace; /api/traces lists them");
   const Route* route = find_route(request);
   if (route == nullptr) return refusal(404, "no such request; docs/viewer-protocol.md lists them");
-  if (route->method != request.method) return refusal(405, "this request is made with " + std::string(route->method));
+  if (route->method != request.method) return refusal(405, "this request needs " + std::string(route->method));
   if (traces_->status(id).state == TraceSet::State::kUnloaded) {  // a page is still open on one that made room
     traces_->ask_for(id);
     traces_->wait_for(id, kReloadWait);
@@ -221,7 +221,7 @@ Answer Api::about_trace(const Request& request) {
   const TraceSet::Status status = traces_->status(id);
   if (status.state == TraceSet::State::kFailed) return refusal(409, status.error);
   const std::shared_ptr<const StudiedTrace> studied = traces_->trace(id);
-  if (studied == nullptr) return refusal(409, "the trace is being loaded; /api/traces tells how far it is");
+  if (studied == nullptr) return refusal(409, "the trace is being loaded; /api/traces shows the progress");
   const StudiedTrace& timed = of_light ? advise::timed_trace(*studied) : *studied;
   if (of_light && &timed == studied.get()) return refusal(404, "this trace has no light steps");
   const ServedTrace trace(timed);
@@ -240,7 +240,7 @@ Answer Api::about_set(const Request& request) {
   const std::string name = path.size() == 3 ? path[1] + "/" + path[2] : path[1];
   for (const SetRoute& route : kSetRoutes) {
     if (route.name != name || path.size() > 3) continue;
-    if (request.method != "GET") return refusal(405, "this request is made with GET");
+    if (request.method != "GET") return refusal(405, "this request needs GET");
     return of_set_.get(cache_key(request), [&] { return route.handle(*traces_, comparison_, request); });
   }
   return refusal(404, "no such request; docs/viewer-protocol.md lists them");
@@ -251,11 +251,11 @@ Answer Api::answer(const Request& request) {
   const std::vector<std::string>& path = request.path;
   if (path.size() < 2 || path[0] != "api") return refusal(404, "no such page");
   if (path[1] == "traces" && path.size() == 2) {
-    return request.method == "GET" ? list_traces(request) : refusal(405, "this request is made with GET");
+    return request.method == "GET" ? list_traces(request) : refusal(405, "this request needs GET");
   }
   if (path[1] == "t" && path.size() >= 4) return about_trace(request);
   if (job_ && path[1] == "ranks" && path.size() == 3) {
-    return request.method == "GET" ? about_job(*job_, request) : refusal(405, "this request is made with GET");
+    return request.method == "GET" ? about_job(*job_, request) : refusal(405, "this request needs GET");
   }
   return about_set(request);
 }

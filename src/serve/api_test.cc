@@ -283,7 +283,8 @@ TEST(Api, a_kernel_says_how_full_the_device_was_and_why_not_fuller) {
               .kernel("few", {.start_us = 160, .end_us = 170, .grid = 100, .block = 256, .occupancy_percent = 12.5})
               .build(),
           "1.2");
-  EXPECT_HOLDS(ask(api, "/api/t/0/slice/d2"), R"("occupancy":{"percent":12.5,"limit":"grid"})");
+  EXPECT_HOLDS(ask(api, "/api/t/0/slice/d2"),
+               R"-("occupancy":{"percent":12.5,"limit":"grid","limit_text":"the grid (too few blocks)"})-");
   EXPECT_HOLDS(ask(api, "/api/t/0/slice/d0"), R"("occupancy":null)");
 }
 
@@ -341,6 +342,8 @@ TEST(Api, search_finds_names_in_any_case_and_find_walks_over_the_hits) {
 TEST(Api, the_next_gap_of_a_stream_has_a_cause) {
   Api api(small_trace(), "1.2");
   EXPECT_HOLDS(ask(api, "/api/t/0/gap?from_ns=0&direction=1"), R"("start_ns":60000,"duration_ns":70000,"cause":")");
+  EXPECT_HOLDS(ask(api, "/api/t/0/gap?from_ns=0&direction=1"),
+               R"("cause":"host_unrecorded","cause_text":"the host was between operators)");
   EXPECT_HOLDS(ask(api, "/api/t/0/gap?from_ns=60000&direction=1"), R"({"gap":null})");
   EXPECT_HOLDS(ask(api, "/api/t/0/gap?from_ns=0&direction=1&min_ns=70001"), R"({"gap":null})");
 }
@@ -353,17 +356,35 @@ TEST(Api, every_report_is_described) {
     EXPECT_TRUE(holds(answer.body, R"({"title":")") && holds(answer.body, R"("tables":[)")) << answer.body;
   }
   EXPECT_HOLDS(ask(api, "/api/t/0/report/kernels?rows=1"), R"("row_count":2)");
+  EXPECT_HOLDS(ask(api, "/api/t/0/report/kernels"), R"("help":"The operator that launched most of it."})");
 }
 
 TEST(Api, the_overview_has_the_verdict_and_the_steps) {
   Api api(small_trace(), "1.2");
   const Answer answer = ask(api, "/api/t/0/overview");
   EXPECT_HOLDS(answer, R"("verdict":{"text":")");
-  EXPECT_HOLDS(answer, R"("limit":"overhead","label":"in between","reason":"overhead-bound in these first steps)");
+  EXPECT_HOLDS(
+      answer,
+      R"("state":"judged","limit":"overhead","label":"in between","reason":"overhead-bound in these first steps)");
   EXPECT_HOLDS(answer, R"("steps":{"parts":["compute")");
+  EXPECT_HOLDS(answer, R"("labels":["computing")");
+  EXPECT_HOLDS(answer, R"("top_ops_by":"device time")");
   EXPECT_HOLDS(answer, R"("top_kernels":[["gemm",30000,1],["add",20000,1]])");
   EXPECT_HOLDS(answer, R"("device_busy":[{"device":0,"name":"GPU 0",)");
   EXPECT_HOLDS(ask(api, "/api/t/0/diagnose"), R"("verdict")");
+}
+
+TEST(Api, a_diagnosis_has_the_words_that_the_page_shows) {
+  Api api(small_trace(), "1.2");
+  const Answer answer = ask(api, "/api/t/0/diagnose");
+  EXPECT_HOLDS(answer, R"("state": "judged")");
+  EXPECT_HOLDS(answer, R"("headline": "What to fix, largest first")");
+  EXPECT_HOLDS(answer, R"("known_from_text": "estimated by subtracting the typical profiling overhead")");
+  EXPECT_HOLDS(answer, R"("saves": ")");
+  EXPECT_HOLDS(answer, R"( as fast")");
+  Api empty(TraceBuilder().build(), "1.2");
+  EXPECT_HOLDS(ask(empty, "/api/t/0/diagnose"), R"("headline": "Not enough data")");
+  EXPECT_HOLDS(ask(empty, "/api/t/0/overview"), R"("state":"empty")");
 }
 
 TEST(Api, the_flame_graph_says_when_the_trace_has_no_stacks) {

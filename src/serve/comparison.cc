@@ -33,7 +33,7 @@ std::optional<Answer> add_trace(const TraceSet& traces, size_t id, Side& side) {
   const TraceSet::Status status = traces.status(id);
   if (status.state == TraceSet::State::kFailed) return refusal(409, status.error);
   const std::shared_ptr<const StudiedTrace> studied = traces.trace(id);
-  if (studied == nullptr) return refusal(409, "a trace is being loaded; /api/traces tells how far it is");
+  if (studied == nullptr) return refusal(409, "a trace is being loaded; /api/traces shows the progress");
   side.push_back({traces.path(id), studied});
   return std::nullopt;
 }
@@ -49,7 +49,7 @@ Wanted wanted_sides(const TraceSet& traces, const Comparison& usual, Parameters&
   const std::vector<size_t> after = ids_of("after", usual.after);
   if (!wanted.ok()) return out;
   if (before.empty() || after.empty()) {
-    out.refused = refusal(404, "there is one trace only: firelane view BEFORE AFTER opens two");
+    out.refused = refusal(404, "there is only one trace: firelane view BEFORE AFTER opens two");
     return out;
   }
   for (const size_t id : before) {

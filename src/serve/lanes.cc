@@ -26,7 +26,7 @@ int shown_rank(LaneKind kind) {
   return 4;
 }
 
-// Of a device with more, those that work the most come first: hundreds of streams may have a kernel each.
+// If a device has more, the busiest come first: hundreds of streams may have a kernel each.
 constexpr size_t kManyStreams = 16;
 std::map<int64_t, size_t> streams_of_devices(const Model& model, const std::vector<analyze::LaneRow>& rows) {
   std::map<int64_t, size_t> streams;

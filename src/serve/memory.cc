@@ -151,7 +151,7 @@ Answer memory_segments(const ServedTrace& trace, const Request& request) {
     }
     if (!analyze::has_recorded_segments(trace.model(), *device))
       notes.emplace_back(
-          "segments are inferred from addresses, in units of 2 MiB that blocks of the trace touched; what was "
+          "segments are inferred from addresses, in units of 2 MiB that blocks of the trace touched; memory "
           "allocated "
           "before "
           "recording looks free");

@@ -298,7 +298,7 @@ void add_tiles(AnswerBook& book, const PartTrace& part, const ServedTrace* other
   }
 }
 
-// Of a comparison: the first run of each side, whose timelines stand below each other.
+// For a comparison: the first run of each side, whose timelines stand below each other.
 std::vector<size_t> shown_traces(const Comparison& comparison) {
   if (comparison.before.empty()) return {0};
   std::vector<size_t> out = {comparison.before[0]};
@@ -320,7 +320,7 @@ void add_comparison(AnswerBook& book, const std::vector<size_t>& before, const s
   }
 }
 
-// Of a job: the whole of it as the page's pane asks for it, and the arrivals of the collectives that cost the most.
+// For a job: all of it as the page's pane asks for it, and the arrivals of the collectives that cost the most.
 void add_job(AnswerBook& book, const ServedJob& served) {
   constexpr size_t kListed = 100;
   for (const char* request : {"ranks/report", "ranks/layout", "ranks/timeline"}) book.add(request);
@@ -350,9 +350,9 @@ Result<std::string_view> one_file_page() {
 Result<std::string> one_file(Api& api, std::string_view page, size_t max_bytes) {
   const size_t place = page.find(kPlace);
   if (place == std::string_view::npos)
-    return Error{"report: the viewer's page has no place for answers; build it again: make viewer"};
+    return Error{"report: the viewer's page has no place for answers; rebuild it: make viewer"};
   const size_t around = page.size() - kPlace.size() + kBefore.size() + kAfter.size() + 2;
-  if (around >= max_bytes) return Error{"report: the viewer's page alone is larger than a report may be"};
+  if (around >= max_bytes) return Error{"report: the viewer's page alone exceeds the maximum size of a report"};
 
   std::vector<std::shared_ptr<const StudiedTrace>> held;
   std::vector<PartTrace> traces;

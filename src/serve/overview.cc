@@ -45,9 +45,6 @@ void write_environment(JsonWriter& json, const StudiedTrace& trace) {
   json.end_array();
 }
 
-// Of stacks, dumps and lanes that nobody knows, no time of a step is said: it would be that of the whole file.
-bool has_times(const advise::Diagnosis& found) { return !found.empty && found.judges_time; }
-
 // Whose times these are, beside them.
 void write_whose(JsonWriter& json, bool of_light) {
   if (of_light) json.field("recorded_steps", "light");
@@ -65,6 +62,8 @@ void write_steps(JsonWriter& json, const StudiedTrace& trace, bool of_light) {
   for (const report::StepPart& part : parts) {
     json.value(advise::in_device_words(std::string(part.name), trace.model().info.accelerator));
   }
+  json.end_array().key("labels").begin_array();
+  for (const report::StepPart& part : parts) json.value(part.meaning);
   json.end_array().key("rows").begin_array();
   size_t judged = 0;
   for (const analyze::FoundStep& step : study.steps.steps) {
@@ -85,9 +84,10 @@ void write_steps(JsonWriter& json, const StudiedTrace& trace, bool of_light) {
 void write_verdict(JsonWriter& json, const advise::Diagnosis& found, const StudiedTrace& timed, bool of_light) {
   const auto& study = timed.get<analyze::study>();
   json.key("verdict").begin_object().field("text", found.verdict.sentence());
-  report::write_verdict_parts(json, found.verdict);
-  json.field("step_ns", has_times(found) ? study.usual_step_ns : 0);
-  json.field("recorded_step_ns", has_times(found) ? study.usual_recorded_ns : 0);
+  report::write_verdict_parts(json, found);
+  // Of stacks, dumps and lanes that nobody knows, no time of a step is said: it would be that of the whole file.
+  json.field("step_ns", found.is_judged() ? study.usual_step_ns : 0);
+  json.field("recorded_step_ns", found.is_judged() ? study.usual_recorded_ns : 0);
   write_whose(json, of_light);
   json.end_object();
 }
@@ -131,6 +131,7 @@ void write_top_ops(JsonWriter& json, const StudiedTrace& trace, bool has_device_
                     [&](const analyze::OpsRow* a, const analyze::OpsRow* b) {
                       return time_of(*a) != time_of(*b) ? time_of(*a) > time_of(*b) : a->name < b->name;
                     });
+  json.field("top_ops_by", has_device_work ? "device time" : "self CPU time");
   json.key("top_ops").begin_array();
   for (size_t i = 0; i < count; ++i) {
     json.begin_array().value(rows[i]->name).value(time_of(*rows[i])).value(rows[i]->count).end_array();
@@ -149,7 +150,7 @@ void write_top_kernels(JsonWriter& json, const StudiedTrace& trace) {
   json.end_array();
 }
 
-// Of a flight recorder, which has nothing else.
+// For a flight recorder, which has nothing else.
 void write_top_collectives(JsonWriter& json, const StudiedTrace& trace) {
   const Model& model = trace.model();
   std::map<std::string, std::pair<int64_t, int64_t>> by_name;  // time and count
@@ -197,11 +198,11 @@ Answer overview(const ServedTrace& trace, const Request&) {
   json.field("event_count", model.info.event_count);
   write_environment(json, trace.studied());
   write_verdict(json, found, timed, of_light);
-  if (has_times(found)) {
+  if (found.is_judged()) {
     write_steps(json, timed, of_light);
   } else {
     json.key("steps").begin_object().key("parts").begin_array().end_array();
-    json.key("rows").begin_array().end_array().end_object();
+    json.key("labels").begin_array().end_array().key("rows").begin_array().end_array().end_object();
   }
   write_device_busy(json, timed, of_light);
   write_top_ops(json, trace.studied(), trace.study().has_device_work);

@@ -62,7 +62,7 @@ report::Report range_report(const Model& model, const analyze::RangeSums& sums) 
                row.total_ns / std::max<int64_t>(1, row.count)});
   }
   report.tables = {std::move(lanes), std::move(kinds), std::move(names)};
-  report.notes = {"slices that reach over the edges of the range count with the part inside it"};
+  report.notes = {"slices that cross the edges of the range count only with the part inside it"};
   return report;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analyze/common/intervals.h"
+#include "report/step_parts.h"
 #include "serve/handlers.h"
 #include "serve/places.h"
 
@@ -118,12 +119,18 @@ std::optional<size_t> busiest_stream(const Model& model) {
 }
 
 // What most of a stretch was idle for; another stream's work where no time of it was.
-std::string_view main_cause(const analyze::IdleTable& idle, const analyze::Interval& gap) {
-  const analyze::IdleTimes times = idle.times_in(gap.start_ns, gap.end_ns);
+void write_cause(JsonWriter& json, const analyze::Study& study, const analyze::Interval& gap) {
+  const analyze::IdleTimes times = study.idle.times_in(gap.start_ns, gap.end_ns);
   const auto most = std::max_element(times.begin(), times.end());
-  if (*most > 0) return analyze::name_of(static_cast<analyze::IdleCause>(most - times.begin()));
-  const bool is_outside = gap.start_ns < idle.window.start_ns || gap.end_ns > idle.window.end_ns;
-  return is_outside ? "outside the analyzed steps" : "another stream works";
+  if (*most > 0) {
+    const auto cause = static_cast<analyze::IdleCause>(most - times.begin());
+    json.field("cause", analyze::name_of(cause)).field("cause_text", report::idle_words(study, cause));
+    return;
+  }
+  const analyze::Interval& window = study.idle.window;
+  const bool is_outside = gap.start_ns < window.start_ns || gap.end_ns > window.end_ns;
+  const std::string_view cause = is_outside ? "outside the analyzed steps" : "another stream works";
+  json.field("cause", cause).field("cause_text", cause);
 }
 
 }  // namespace
@@ -200,7 +207,8 @@ Answer gap(const ServedTrace& trace, const Request& request) {
   if (found) {
     json.begin_object().field("lane", *lane).field("start_ns", found->start_ns);
     json.field("duration_ns", found->end_ns - found->start_ns);
-    json.field("cause", main_cause(trace.study().idle, *found)).end_object();
+    write_cause(json, trace.study(), *found);
+    json.end_object();
   } else {
     json.null();
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyze/common/median.h"
@@ -20,6 +21,20 @@ namespace {
 
 constexpr size_t kMostChildren = 50;
 constexpr size_t kMostArrows = 100;
+
+// "" where nothing limits it, or nobody knows what.
+std::string_view words_for(OccupancyLimit limit) {
+  switch (limit) {
+    case OccupancyLimit::kUnknown:
+    case OccupancyLimit::kNone: return "";
+    case OccupancyLimit::kGrid: return "the grid (too few blocks)";
+    case OccupancyLimit::kWarps: return "the GPU's thread limit";
+    case OccupancyLimit::kBlocks: return "the GPU's block limit";
+    case OccupancyLimit::kRegisters:
+    case OccupancyLimit::kSharedMemory: break;
+  }
+  return name_of(limit);
+}
 
 // What the model keeps of an event, when the source cannot be asked: the receiver of visit_host_args and its siblings.
 struct ModelArgs {
@@ -131,7 +146,8 @@ class SliceWriter {
       return;
     }
     json_.begin_object().field("percent", double{model_.kernel_details.occupancy_percent[detail]});
-    json_.field("limit", name_of(model_.kernel_details.occupancy_limit[detail])).end_object();
+    const OccupancyLimit limit = model_.kernel_details.occupancy_limit[detail];
+    json_.field("limit", name_of(limit)).field("limit_text", words_for(limit)).end_object();
   }
 
   void write_args() {

@@ -4,7 +4,7 @@
 //   traces.wait_until_loaded();
 //   if (const auto trace = traces.trace(0)) ...
 //
-// Of a job of many ranks traces are loaded when somebody asks for them, and only the latest few are kept:
+// In a job of many ranks, traces are loaded on request, and only the latest few are kept:
 //
 //   TraceSet traces(paths, load, {}, {.when_asked = true});
 //   traces.ask_for(3);

@@ -29,6 +29,29 @@ def numbers():
     yield frames_module.line(), here()
 
 
+def made_often():
+    """From 3.13 on, a frame of Python's own stands between an __init__ that is called often and its caller."""
+    found = []
+
+    class Made:
+        def __init__(self, is_hot):
+            if is_hot:
+                found.append((frames_module.line(), here()))
+
+    for i in range(100):
+        Made(i >= 50)
+        caller = here()
+    for line, expected in found:
+        frames = line.split(";") if line else []
+        print("same" if frames == [expected, line_before(caller)] else f"{frames} has not {expected}, {caller}")
+
+
+def line_before(place):
+    file, _, rest = place.partition("(")
+    number, _, name = rest.partition(")")
+    return f"{file}({int(number) - 1}){name}"
+
+
 class WithNew:
     def __init__(self):
         check(frames_module.line(), here())
@@ -52,6 +75,7 @@ def deep(n):
     return None
 
 
+made_often()  # first: what is known of the frames is compared with a stack that has such a frame
 plain()
 for found, expected in numbers():
     check(found, expected)

@@ -45,28 +45,6 @@ def test_dir_lists_the_names_that_are_imported_on_first_use():
     assert "TYPE_CHECKING" not in dir(firelane)
 
 
-def test_a_recorder_that_cannot_be_built_is_named_with_the_switch_that_leaves_it_out(tmp_path):
-    """As under pip (SKBUILD), with a Python that has no torch. Only configures."""
-    if not (shutil.which("cmake") and shutil.which("ninja")):
-        pytest.skip("no cmake, no ninja")
-    venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
-    nanobind = pytest.importorskip("nanobind")
-    site = next((tmp_path / "venv").glob("lib/python*/site-packages"))
-    (site / "nanobind").symlink_to(Path(nanobind.__file__).parent)
-    words = ["-DSKBUILD=2", "-DFIRELANE_PYTHON=ON", "-DFIRELANE_TESTS=OFF"]
-    words.append(f"-DPython_EXECUTABLE={tmp_path / 'venv/bin/python'}")
-    done = subprocess.run(
-        ["cmake", "-G", "Ninja", "-S", ROOT, "-B", tmp_path / "build", *words],
-        check=False,
-        capture_output=True,
-        text=True,
-        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
-    )
-    said = " ".join(done.stderr.split())
-    assert done.returncode != 0
-    assert "the recorder: no torch" in said and "FIRELANE_RECORDER=OFF" in said
-
-
 def test_the_package_is_marked_as_typed():
     assert (STUB.parent / "py.typed").exists()
 

@@ -1,6 +1,7 @@
 """Which recorder is picked for which torch, and what is said when none fits."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from firelane import _build_recorder, _recorders
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHONPATH = str(ROOT / "python")
+FIRELANE = os.environ.get("FIRELANE_BINARY", str(ROOT / "build" / "release" / "firelane"))
 
 
 @pytest.mark.parametrize(
@@ -123,9 +125,10 @@ def test_what_the_recorder_is_compiled_from_is_complete():
             assert file.name in (file.parent / "CMakeLists.txt").read_text(), file
 
 
-def test_the_parts_of_an_installation_are_listed():
+@pytest.mark.parametrize("words", [["--version", "--parts"], ["--parts"]])
+def test_the_parts_of_an_installation_are_listed(words):
     done = subprocess.run(
-        [sys.executable, "-m", "firelane", "--version", "--parts"],
+        [sys.executable, "-m", "firelane", *words],
         check=True,
         capture_output=True,
         text=True,
@@ -134,3 +137,53 @@ def test_the_parts_of_an_installation_are_listed():
     lines = done.stdout.splitlines()
     assert lines[0] == f"firelane {firelane.__version__}"
     assert [line.split()[0] for line in lines[1:]] == ["Python", "viewer", "recorders", "recorder", "sources"]
+
+
+@pytest.mark.skipif(not Path(FIRELANE).exists(), reason=f"no {FIRELANE}; make build")
+def test_the_parts_name_a_recorder_without_the_gpu(tmp_path):
+    """What `pip install .` beside a CPU build of torch leaves."""
+    package = tmp_path / "lib/python3.11/site-packages/firelane"
+    for file in ("_site/sitecustomize.py", "recorders/torch_2_11_cpu.so", "recorders/torch_2_12.so"):
+        (package / file).parent.mkdir(parents=True, exist_ok=True)
+        (package / file).touch()
+    (tmp_path / "bin").mkdir()
+    shutil.copy(FIRELANE, tmp_path / "bin/firelane")
+    done = subprocess.run([tmp_path / "bin/firelane", "--parts"], check=True, capture_output=True, text=True)
+    assert "recorders  torch 2.11 (no GPU), 2.12\n" in done.stdout
+
+
+# As the program's own sitecustomize: torch says that it is a version that nobody knows yet.
+FUTURE_TORCH = """
+import importlib.util, sys
+class Future:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name != "torch.version":
+            return None
+        sys.meta_path.remove(Future)
+        spec = importlib.util.find_spec(name)
+        execute = spec.loader.exec_module
+        def execute_and_rename(module):
+            execute(module)
+            module.__version__ = "2.99.0"
+        spec.loader.exec_module = execute_and_rename
+        return spec
+sys.meta_path.insert(0, Future)
+"""
+
+
+@pytest.mark.skipif(not Path(FIRELANE).exists(), reason=f"no {FIRELANE}; make build")
+def test_a_torch_that_no_recorder_fits_is_one_line_and_the_program_runs(tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "sitecustomize.py").write_text(FUTURE_TORCH)
+    program = "import torch; print(torch.__version__, torch.ones(3).sum().item())"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), environment["PYTHONPATH"]])
+    (tmp_path / "program.py").write_text(program)
+    command = [FIRELANE, "record", "-o", "run.lane", "--", sys.executable, "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout == "2.99.0 3.0\n"
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("firelane: the program is not being recorded: this firelane brings recorders for torch 2.")
+    assert ", and this is torch 2.99.0; `" in line and "firelane build-recorder` compiles one for it" in line
+    assert not (tmp_path / "run.lane").exists()

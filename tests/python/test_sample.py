@@ -154,9 +154,10 @@ def stacks_in(file, folder):
 
 
 def test_stacks_have_the_functions_and_lines_that_the_program_is_in(program):
-    done = sample("-p", str(program.pid), "--duration", "0.1", "-o", "stacks.txt", cwd=program.folder)
+    done = sample("-p", str(program.pid), "--duration", "0.1", "-o", "my stacks.txt", cwd=program.folder)
     assert done.returncode == 0, done.stderr
-    stacks = stacks_in(program.folder / "stacks.txt", program.folder)
+    assert "firelane view 'my stacks.txt' shows it as a flame graph" in done.stdout
+    stacks = stacks_in(program.folder / "my stacks.txt", program.folder)
     has_qualified_names = any("Work." in frame for stack in stacks for frame in stack)  # from 3.11 on
     name = "Work.größe" if has_qualified_names else "größe"
     recursion = f"{name} (program.py:{line_of('return self.größe(depth - 1)')})"

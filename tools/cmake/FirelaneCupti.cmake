@@ -37,10 +37,13 @@ if(FIRELANE_CUPTI_INCLUDE AND FIRELANE_CUDA_INCLUDE AND FIRELANE_CUDA_CRT_INCLUD
     ${FIRELANE_CUPTI_INCLUDE} ${FIRELANE_CUDA_INCLUDE} ${FIRELANE_CUDA_CRT_INCLUDE})
   target_compile_definitions(firelane_cupti_headers INTERFACE FIRELANE_CUPTI=1)
 elseif(SKBUILD AND FIRELANE_TORCH AND EXISTS ${FIRELANE_TORCH_DIR}/include/c10/cuda/impl/cuda_cmake_macros.h)
-  message(FATAL_ERROR "firelane: recording GPUs: no CUPTI headers (cupti_activity.h, cuda_runtime_api.h, crt/host_defines.h) "
-                      "beside torch or in /usr/local/cuda. A torch with CUDA brings them, and so do PyPI's nvidia-cuda-cupti, "
-                      "nvidia-cuda-runtime and nvidia-cuda-crt, and the CUDA toolkit; to leave GPUs out: "
-                      "pip install . -C cmake.define.FIRELANE_GPU=OFF")
+  firelane_refuse("recording GPUs: no CUPTI headers (cupti_activity.h, cuda_runtime_api.h, crt/host_defines.h) "
+                  "beside torch or in /usr/local/cuda. A torch with CUDA brings them, and so do PyPI's nvidia-cuda-cupti, "
+                  "nvidia-cuda-runtime and nvidia-cuda-crt, and the CUDA toolkit; to leave GPUs out: "
+                  "pip install . -C cmake.define.FIRELANE_GPU=OFF")
+elseif(SKBUILD AND FIRELANE_TORCH)  # `firelane --parts` says so, too: pip shows this line with -v only
+  message(NOTICE "firelane: recording GPUs is left out: torch ${FIRELANE_TORCH_FULL_VERSION} is a CPU build, which has none. After "
+                 "installing a torch with CUDA: pip install . again, or firelane build-recorder")
 else()
   message(STATUS "firelane: no CUPTI headers (PyPI: nvidia-cuda-cupti, or the CUDA toolkit); GPU recording is not built")
 endif()

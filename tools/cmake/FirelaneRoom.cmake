@@ -49,7 +49,6 @@ if(FIRELANE_TESTS)
   add_custom_target(unit_tests)
   add_custom_target(unsanitized_tests)
   enable_testing()
-  find_package(GTest REQUIRED)
   include(GoogleTest)
 endif()
 

@@ -40,11 +40,11 @@ else()
   endif()
 endif()
 if(torch_missing AND FIRELANE_PROFILER)
-  message(FATAL_ERROR "firelane: ${torch_missing}. Call find_package(Torch) before add_subdirectory(firelane), or "
-                      "configure with -DPython_EXECUTABLE=<a Python that can import torch>")
+  firelane_refuse("${torch_missing}. Call find_package(Torch) before add_subdirectory(firelane), or "
+                  "configure with -DPython_EXECUTABLE=<a Python that can import torch>")
 elseif(torch_missing AND SKBUILD)
-  message(FATAL_ERROR "firelane: the recorder: ${torch_missing}. Install torch first; to leave the recorder out: "
-                      "pip install . -C cmake.define.FIRELANE_RECORDER=OFF (`firelane build-recorder` can compile it later)")
+  firelane_refuse("the recorder: ${torch_missing}. Install torch first; to leave the recorder out: "
+                  "pip install . -C cmake.define.FIRELANE_RECORDER=OFF (`firelane build-recorder` can compile it later)")
 elseif(torch_missing)
   message(STATUS "firelane: ${torch_missing}; the recorder is not built")
   return()
@@ -61,6 +61,6 @@ set(FIRELANE_TORCH_OLD_STRINGS OFF)
 if(NOT torch_new_abi)
   set(FIRELANE_TORCH_OLD_STRINGS ON)
   if(FIRELANE_PROFILER)
-    message(FATAL_ERROR "firelane: this torch uses the old C++ strings; C++ programs need a libtorch with the new ones")
+    firelane_refuse("this torch uses the old C++ strings; C++ programs need a libtorch with the new ones")
   endif()
 endif()

@@ -35,7 +35,7 @@ export function compareTests(suite, url) {
     await page.goto(url);
     await seeComparison(page);
     const text = await page.locator("main").innerText();
-    for (const part of ["one run a side cannot tell", "matmul kernels", "Kernels and copies that changed", "By speed"])
+    for (const part of ["one run per side cannot tell", "matmul kernels", "Kernels and copies that changed", "By speed"])
       check(text.includes(part), `the page has "${part}"`);
     await page.getByLabel("all parts").check();
     await page.waitForFunction(() => location.hash.includes("compare.parts=all"));

@@ -98,7 +98,7 @@ def pending_collectives() -> tuple[str, str]:
     groups = _groups(dist)
     dump = _dump()
     if dump is None:
-        return "pending collectives are not known: this torch has no flight recorder\n", ""
+        return "pending collectives are unknown: this torch has no flight recorder\n", ""
     entries = dump.get("entries") or []
     text = _text_of(entries, groups)
     unknown = sorted({backend for _, backend, _ in groups.values() if backend and backend not in _BACKENDS})
@@ -114,7 +114,7 @@ def pending_collectives() -> tuple[str, str]:
 def _text_of(entries: list[dict[str, Any]], groups: dict[str, tuple[str, str, list[int]]]) -> str:
     if not entries:
         return (
-            "pending collectives are not known: torch's flight recorder is empty (no collective has been called yet, "
+            "pending collectives are unknown: torch's flight recorder is empty (no collective has been called yet, "
             "or it is off; start the program with TORCH_FR_BUFFER_SIZE=2000, TORCH_NCCL_TRACE_BUFFER_SIZE=2000)\n"
         )
     pending = [entry for entry in entries if not entry.get("retired") and entry.get("state") != "completed"]

@@ -38,8 +38,8 @@ class Spec:
 
 SPECS = (
     Spec("firelane_run_info", "gauge", "Always 1; the folder that is recorded into.", "run"),
-    Spec("firelane_step_seconds", "histogram", "Time of a step on the host, of steps that were not recorded."),
-    Spec("firelane_steps_total", "counter", "Steps, by what was recorded of them.", "phase"),
+    Spec("firelane_step_seconds", "histogram", "Host time of a step, for steps that were not recorded."),
+    Spec("firelane_steps_total", "counter", "Steps, by what was recorded about them.", "phase"),
     Spec("firelane_since_step_seconds", "gauge", "Time since the last step ended: it grows while the program hangs."),
     Spec("firelane_wait_seconds_total", "counter", "Time in which the training thread waited, by cause.", "cause"),
     Spec("firelane_cpu_seconds_total", "counter", "Time that the training thread ran on a core."),
@@ -47,20 +47,20 @@ SPECS = (
     Spec("firelane_tokens_total", "counter", "Tokens that the program has trained on, where they are known."),
     Spec("firelane_resident_memory_bytes", "gauge", "Resident memory of the process."),
     Spec("firelane_cuda_allocated_bytes", "gauge", "Memory that torch has allocated on the current GPU."),
-    Spec("firelane_device_busy_ratio", "gauge", "Share of a step in which the GPU worked, in the newest window."),
+    Spec("firelane_device_busy_ratio", "gauge", "Share of a step in which the GPU was busy, in the newest window."),
     Spec("firelane_device_time_ratio", "gauge", "Shares of a step on the GPU, in the newest window; sum: 1.", "part"),
     Spec("firelane_device_power_watts", "gauge", "Power of the GPU in the newest window.", "gpu"),
-    Spec("firelane_recorder_seconds_total", "counter", "What recording has cost, by what for.", "part"),
+    Spec("firelane_recorder_seconds_total", "counter", "Cost of recording, by purpose.", "part"),
     Spec("firelane_recorder_run_seconds_total", "counter", "Time of all steps, which the budget is a share of."),
     Spec("firelane_recorder_spent_ratio", "gauge", "Share of the time that recording has cost so far."),
     Spec("firelane_recorder_budget_ratio", "gauge", "Share of the time that recording may cost."),
     Spec("firelane_recorder_windows_total", "counter", "Windows of steps that were recorded in detail."),
     Spec("firelane_recorder_write_errors_total", "counter", "Files that could not be written."),
-    Spec("firelane_recorder_dropped_lines_total", "counter", "Lines of steps that were lost."),
+    Spec("firelane_recorder_dropped_lines_total", "counter", "Lines of the step log that were lost."),
     Spec("firelane_incidents_total", "counter", "Incidents, by kind.", "kind"),
 )
 
-# Of each metric its series: the label's value ("" without a label), and the number.
+# The series of each metric: the label's value ("" without a label), and the number.
 Values = dict[str, list[tuple[str, float]]]
 
 

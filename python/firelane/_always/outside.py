@@ -109,7 +109,7 @@ class Outside:
         try:
             self._server = Server(where, self.answer, int(_ranks.launch().get("local_rank", 0)))
         except (OSError, OverflowError) as error:
-            _say(f"no metrics: {where}: {error.args[-1] if error.args else error}; recording goes on without")
+            _say(f"no metrics: {where}: {error.args[-1] if error.args else error}; recording continues without it")
             return
         self._server.start()
         with contextlib.suppress(OSError):  # a full disk: they are served all the same
@@ -123,14 +123,14 @@ class Outside:
 
     def _begin_telemetry(self) -> None:
         if _spec_of("opentelemetry.sdk") is None:
-            _say("no OpenTelemetry: install opentelemetry-sdk where the program runs; recording goes on without")
+            _say("no OpenTelemetry: install opentelemetry-sdk where the program runs; recording continues without it")
             return
         from .telemetry import Telemetry
 
         try:
             self._telemetry = Telemetry(self.metrics, self.values, self._labels)
         except Exception as error:  # an SDK that is half there, or too old
-            _say(f"no OpenTelemetry: {error}; recording goes on without")
+            _say(f"no OpenTelemetry: {error}; recording continues without it")
 
     def stop(self) -> None:
         if self._server is not None:

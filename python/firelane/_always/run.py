@@ -10,6 +10,7 @@ import collections
 import functools
 import json
 import os
+import shlex
 import statistics
 import sys
 import threading
@@ -20,12 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 from firelane._auto import Auto, Plan
 
-from . import gil_watch, outside, registry
+from . import gil_watch, kept, outside, registry
 from . import hang as hung
 from .budget import Budget, next_drawn
 from .parts import StepParts
 from .process import folder_for_this_process, last_exception, memory, summary_of
-from .ring import HEADER, Ring
+from .ring import Ring
 from .triggers import Growth, Hang, SlowSteps
 from .window import Window
 
@@ -389,53 +390,14 @@ class Always(Auto):
         ring.flush()
         self.outside.write()
         for incident in incidents:
-            self._keep(*incident)
+            kept.keep_incident(self, *incident)
         while self.finished:
-            self._file(self.finished.popleft())
+            kept.file_window(self, self.finished.popleft())
         if with_account:
             ring.write(ring.folder / "account.json", json.dumps(self.account()))
-            self._make_room()
+            self.make_room()
 
-    def _keep(self, kind: str, step: int, text: str) -> None:
-        ring = self.ring
-        assert ring is not None
-        stamp = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-        folder = ring.keep(step, kind, f"{text} ({stamp})\n", ring.newest_windows(2))
-        ring.write(folder / "steps-000001.csv", HEADER + "".join(self.recent))
-        if kind == "slow":
-            from firelane._trace import why
-
-            ring.write(folder / "incident.txt", f"{text} ({stamp})\n{why(str(folder), step).split(chr(10) * 2)[0]}\n")
-        if kind == "hang":
-            place = hung.place_of_thread(self.training_thread)
-            ring.write(folder / "incident.txt", f"{text} ({stamp})\nthe training thread: {place}\n")
-            stacks = hung.stacks()
-            ring.write(folder / "stacks.txt", stacks)  # at once: what follows takes longer
-            ring.write(folder / "stacks.txt", f"{stacks}\n{hung.native_stacks()}")
-            collectives, dump = hung.pending_collectives()  # last: torch might not answer
-            if collectives:
-                ring.write(folder / "collectives.txt", collectives)
-            if dump:
-                ring.write(folder / f"flight_rank{json.loads(dump)['rank']}.json", dump)
-        self.wanted = folder
-
-    def _file(self, window: Window) -> None:
-        ring = self.ring
-        assert ring is not None
-        try:
-            self.largest_window = max(self.largest_window, window.path.stat().st_size)
-        except OSError:  # nothing could be written
-            ring.errors += 1
-            return
-        if window.incident is not None and window.incident.exists():  # else it had to go meanwhile
-            ring.add_to(window.incident, window.path, "after.lane")
-            import firelane
-
-            ring.write(window.incident / "verdict.txt", firelane.open(window.path)._short_verdict(color=False))
-        self.outside.see_window(window.path)
-        self._make_room()
-
-    def _make_room(self) -> None:
+    def make_room(self) -> None:
         """For the next two windows; in a small folder for as much as leaves room for what is there."""
         assert self.ring is not None
         self.ring.make_room(min(2 * self.largest_window, self.keep_bytes // 2))
@@ -497,6 +459,6 @@ class Always(Auto):
             print(
                 f"firelane: {account['steps']} steps timed, {account['windows']} windows recorded for "
                 f"{100 * account['spent']:.2f}% of the time (budget {100 * self.share:g}%), "
-                f"{account['incidents']} incidents; next: firelane why {os.path.relpath(self.path)}",
+                f"{account['incidents']} incidents; next: firelane why {shlex.quote(os.path.relpath(self.path))}",
                 file=sys.stderr,
             )

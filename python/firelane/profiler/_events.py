@@ -39,7 +39,7 @@ _IN_ONE_FRAME = str.maketrans(" ;\t\n", "____")
 WITH_PYTHON_FUNCTIONS = "is_python_function" in inspect.signature(torch_util.FunctionEvent.__init__).parameters
 
 
-# Of an event: the fields that were used so far. (`__dict__` below fills in the others.)
+# For an event: the fields that were used so far. (`__dict__` below fills in the others.)
 _fields_so_far: Callable[[Any], dict[str, Any]] = next(
     vars(base)["__dict__"].__get__ for base in torch_util.FunctionEvent.__mro__ if "__dict__" in vars(base)
 )

@@ -12,7 +12,7 @@ import re
 import sys
 from typing import Any
 
-# Of each launcher: rank, world size, rank on this host, ranks on this host. Slurm's are those of a step that srun
+# For each launcher: rank, world size, rank on this host, ranks on this host. Slurm's are those of a step that srun
 # started: the batch script itself is no rank.
 _LAUNCHERS = {
     "torchrun": ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),

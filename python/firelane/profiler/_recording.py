@@ -78,7 +78,7 @@ class RecordFlags:
     adjust_steps: bool = False  # in Chrome traces, steps begin where the functions that called step() have returned
     front: str = "firelane.profiler"  # what the user called; advice names its options
     light: bool = False  # light steps first; begin_full() ends them
-    sample_rate: float = 0  # looks a second at the stacks of all threads; 0: none
+    sample_rate: float = 0  # samples per second at the stacks of all threads; 0: none
     output: str = ""
     is_temporary: bool = False  # the file at `output` is deleted unless save() moves it
     follow_tensors: bool = True  # for few steps: 200 bytes of each tensor stay until the end
@@ -122,9 +122,9 @@ class Recording:
             None
         )  # weak: the list keeps this object alive, and with it the file
         self._running = False
-        self._is_light = False  # as long as begin_full() was not called; prepare() begins anew
+        self._is_light = False  # as long as begin_full() was not called; prepare() starts again
         self._sampler: StackRecorder | None = None
-        self._has_no_stacks = False  # they cannot be read; prepare() tries anew
+        self._has_no_stacks = False  # they cannot be read; prepare() tries again
         self._patches = Patches()  # while light
         self._appears_on = False
         self._stopped = False

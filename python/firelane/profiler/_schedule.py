@@ -46,7 +46,7 @@ def schedule(
             return ProfilerAction.WARMUP
         return ProfilerAction.RECORD_AND_SAVE if place == cycle - 1 else ProfilerAction.RECORD
 
-    action_of.active = active  # type: ignore[attr-defined]  # for who asks how many steps a window has
+    action_of.active = active  # type: ignore[attr-defined]  # read by code that asks how many steps a window has
     return action_of
 
 

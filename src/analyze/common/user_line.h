@@ -36,7 +36,7 @@ inline std::string_view without_folder(std::string_view frame) {
   return slash == std::string_view::npos ? frame : frame.substr(slash + 1);
 }
 
-// Of a stack with its innermost frame first, joined by ";": the innermost frame that is no library's; "" when all are.
+// For a stack with its innermost frame first, joined by ";": the innermost frame that is no library's; "" when all are.
 inline std::string user_line(std::string_view stack) {
   while (!stack.empty()) {
     const size_t end = stack.find(';');

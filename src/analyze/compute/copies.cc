@@ -140,7 +140,7 @@ class CopyCollector {
     return found;
   }
 
-  // Of a cast that the program asked for, or of one of autocast's: only the forward pass tells them apart.
+  // For a cast by the program, or by autocast: only the forward pass distinguishes them.
   static bool is_backward_cast(const CopyRow& row) { return row.asked_by == "ToCopyBackward0"; }
 
   struct BackwardPair {

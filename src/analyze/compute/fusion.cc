@@ -21,10 +21,10 @@ struct OpFacts {
   bool reads_twice = false;      // statistics over all rows: they must be complete before any row is done
 };
 
-// Of a device's bandwidth that fused kernels reach, and what one takes however little it does (H200, Inductor).
+// Share of a device's bandwidth that fused kernels reach, and the time of one however little it does (H200, Inductor).
 constexpr double kReached = 0.7;
 constexpr double kLeastKernelNs = 2'000;
-// Of large inputs that do not come from the kernel before: the others were read or made in the chain already.
+// For large inputs that do not come from the kernel before: the others were read or made in the chain already.
 constexpr double kFromOutside = 0.5;
 
 // What matters of one fusible kernel.

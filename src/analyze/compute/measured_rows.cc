@@ -10,7 +10,7 @@ namespace firelane::analyze {
 
 namespace {
 
-// Of a sample's time, for it to say something about one op: the rest changes its value by a tenth at most.
+// Share of a sample's time that one op needs for it to count: the rest changes its value by a tenth at most.
 constexpr double kAlone = 0.9;
 // DRAM below this half of "used up" contradicts an estimate by shapes: the data came from a cache.
 constexpr double kNotMemoryPercent = kUsedUpPercent / 2;

@@ -44,7 +44,7 @@ struct Call {
   bool is_host_copy() const { return host_copies > 0 && host_copies == kernels; }
 };
 
-// Of such a copy the device's memory is one side alone, which the op's inputs do not tell.
+// For such a copy the device's memory is only one side, which the op's inputs do not tell.
 void add_host_copy(const Model& model, Row row, Call& call) {
   if (model.device_slices.kind[row] != DeviceKind::kCopy || model.device_slices.detail[row] == kNoRow) return;
   const Row detail = model.device_slices.detail[row];
@@ -156,7 +156,7 @@ class Utilization {
     bool is_known() const { return flops > 0 || has_known || !has_unknown; }
   };
 
-  // Of the whole trace, and of the step that the time lies in.
+  // For the whole trace, and for the step that contains the time.
   template <typename Change>
   void for_each_sum(int64_t start_ns, const Change& change) {
     change(sums_.back());

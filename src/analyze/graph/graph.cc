@@ -35,7 +35,7 @@ struct Handoff {
   Row to = kNoRow;
 };
 
-// Of the flows, those from a thread to the one that works for it: torch_npu's queue in front of CANN.
+// The flows from a thread to the one that works for it: torch_npu's queue in front of CANN.
 std::vector<Handoff> find_handoffs(const Model& model, const HostTime& host) {
   std::vector<Handoff> found;
   const StringId category = model.strings.find("async_task_queue");

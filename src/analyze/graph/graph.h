@@ -117,6 +117,7 @@ struct Graph {
 // What one slice of each kind costs the program while it is recorded, in ns.
 struct SliceCosts {
   double op = 0;
+  double line = 0;  // of an op or annotation whose line was noted, in addition
   double python = 0;
   double annotation = 0;
   double launch = 0;  // runtime and driver calls that queue work
@@ -141,7 +142,8 @@ struct Replay {
 };
 
 struct ReplayOptions {
-  // Of the estimated cost of recording: 0 = as recorded. With any of it, the wait for a core goes as well.
+  // Share of the estimated cost of recording to subtract: 0 = as recorded. With any of it, the wait for a core goes as
+  // well.
   double recording_removed = 1;
   // As if the window were one of many that follow each other: the device begins as far behind the host as it ends. A
   // few steps that a recorder made host-bound else pay for a queue that fills up and runs empty once.

@@ -73,7 +73,7 @@ class OrderFinder {
     return found->second;
   }
 
-  // Of an op that nothing is known of, what its nearest known caller needs.
+  // For an unknown op, what its nearest known caller needs.
   void add_waits(Row work, Row op) {
     while (op != kNoRow && !data_.is_known(op)) op = model_.host_slices.parent[op];
     if (op == kNoRow) return;

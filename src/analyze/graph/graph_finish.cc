@@ -12,8 +12,8 @@ namespace firelane::analyze {
 
 namespace {
 
-// Of the time from the start of a Python function that calls nothing recorded to the next event: recording it takes at
-// most so much. Thousands of short calls (split, strip, get) are the program's own work, too.
+// Share of the time from the start of a Python function that calls nothing recorded to the next event: recording it
+// takes at most so much. Thousands of short calls (split, strip, get) are the program's own work, too.
 constexpr double kMostOfFunction = 0.6;
 
 class Recorder {
@@ -69,13 +69,18 @@ class Recorder {
  private:
   double cost_of(Row row) const {
     switch (model_.host_slices.kind[row]) {
-      case HostKind::kOp: return costs_.op;
+      case HostKind::kOp: return costs_.op + line_cost_of(row);
       case HostKind::kPython: return std::min(costs_.python, kMostOfFunction * static_cast<double>(alone_ns(row)));
-      case HostKind::kAnnotation: return costs_.annotation;
+      case HostKind::kAnnotation: return costs_.annotation + line_cost_of(row);
       case HostKind::kRuntime:
       case HostKind::kDriver: return last_work_of_[row] != kNoRow ? costs_.launch : costs_.call;
       default: return 0;
     }
+  }
+
+  double line_cost_of(Row row) const {
+    const Row detail = model_.op_detail(row);
+    return detail != kNoRow && model_.op_details.stack[detail] != kNoString ? costs_.line : 0;
   }
 
   // Until the next event of its thread, of a function that calls nothing that was recorded; no limit for others.

@@ -304,7 +304,7 @@ class Player {
       if (options_.recording_removed == 0 && cut == nullptr) return scaled(edge.lag_ns, change_.keep_host_);
       const bool without_waits = options_.recording_removed > 0;
       const auto lag = static_cast<double>(edge.lag_ns - (without_waits ? edge.host_ns : 0));
-      // Of the cost of recording, this part is taken out.
+      // This part of the cost of recording is subtracted.
       const double removed =
           edge.recorder_ns <= 0
               ? 0

@@ -121,7 +121,7 @@ bool WorkEdges::add_wait(NodeId node, size_t lane, NodeId source, Candidates& ca
   const bool is_known = data_.is_known(graph_.nodes[node].row);
   const size_t other = lane_of(source);
   const NodeId unknown = unknown_on_stream_[other];
-  // Of work that nothing is known of and that was there before, the last is remembered alone.
+  // Of unknown work that was there before, only the last is remembered.
   const bool may_give_up =
       is_known && data_.is_known(graph_.nodes[source].row) && (unknown == kNoNode || unknown < source);
   if (!add_other_stream_edge(node, source, may_give_up, candidates)) return false;

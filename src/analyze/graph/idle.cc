@@ -172,7 +172,7 @@ std::string_view name_of(IdleCause cause) {
 
 std::string_view words_for(IdleCause cause, bool is_light) {
   if (is_light && cause == cause_of(Activity::kUnrecorded)) {
-    return "the host was in Python or in operators, which light steps do not tell apart";
+    return "the host was in Python or in operators, which light steps do not distinguish";
   }
   if (is_light && cause == cause_of(Activity::kOp)) return "the host was inside operators, between their launches";
   static constexpr std::array<std::string_view, kIdleCauseCount> kWords = {
@@ -187,12 +187,12 @@ std::string_view words_for(IdleCause cause, bool is_light) {
       "the host was loading kernels",
       "the profiler itself",
       "waiting for other ranks (a collective was under way)",
-      "waiting for a core (other programs had them)",
+      "waiting for a core (other programs used them)",
       "the host was between operators (Python or other code that was not recorded)",
       "launched, not yet started",
       "between queued kernels",
       "waiting for another stream",
-      "not known from this trace"};
+      "unknown from this trace"};
   return kWords[static_cast<size_t>(cause)];
 }
 

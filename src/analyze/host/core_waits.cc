@@ -12,7 +12,7 @@ namespace firelane::analyze {
 
 namespace {
 
-// Of the cores that this thread could have had, the part that other programs used. A recording of less than 50 ms has
+// Share of the cores available to this thread that other programs used. A recording of less than 50 ms has
 // no notes about it: then it is theirs if torch computes with one thread.
 double others_part(const Model& model) {
   const MetadataEntry* others = model.find_metadata("cores_used_by_others");

@@ -17,13 +17,13 @@ class CoreWaits {
  public:
   explicit CoreWaits(const Model& model);
 
-  // Of a row of timed_steps; 0 where nothing is known.
+  // For a row of timed_steps; 0 if unknown.
   int64_t lost_ns(Row timed) const { return timed < lost_.size() ? lost_[timed] : 0; }
-  // Of the step that began then on the host; 0 where it was not timed.
+  // For the step that began then on the host; 0 if it was not timed.
   int64_t lost_in(int64_t start_ns, int64_t end_ns) const;
 
   bool is_known() const { return known_ > 0; }
-  // Of the time of all timed steps: waiting for a core that others had, 0..1.
+  // Share of the time of all timed steps spent waiting for a core that others used, 0..1.
   double waited_share() const { return waited_share_; }
 
  private:

@@ -29,7 +29,7 @@ struct CpuOp {
   int64_t elements = 0;  // of its largest input; 0 when the trace gives no shapes
 };
 
-// Of the chain's threads, in order of time.
+// For the chain's threads, in order of time.
 std::vector<CpuOp> outermost_ops(const Model& model, const HostChain& chain, const Interval& window);
 
 // Pointwise, normalization and reduction ops in a row on as many elements: one loop could do what they do, also where

@@ -61,8 +61,7 @@ std::vector<double> dispatch_shares(const Model& model, const HostChain& chain, 
   return shares;
 }
 
-double computing_share(const Model& model, const HostChain& chain, const Interval& window) {
-  const std::vector<double> dispatch = dispatch_shares(model, chain, window);
+double computing_share(const HostChain& chain, const Interval& window, const std::vector<double>& dispatch) {
   double computing = 0;
   double all = 0;
   each_segment(chain, window, [&](size_t i, int64_t length_ns) {

@@ -32,7 +32,8 @@ std::vector<CodeStretch> stretches_between_ops(const HostChain& chain, const Int
 // By segment of the chain: which part of it is dispatch, 0..1.
 std::vector<double> dispatch_shares(const Model& model, const HostChain& chain, const Interval& window);
 
-// The part of the chain's time in the window, input left out, in which operators compute: 0..1.
-double computing_share(const Model& model, const HostChain& chain, const Interval& window);
+// The part of the chain's time in the window, input left out, in which operators compute: 0..1. `dispatch`: as
+// dispatch_shares() gives it.
+double computing_share(const HostChain& chain, const Interval& window, const std::vector<double>& dispatch);
 
 }  // namespace firelane::analyze

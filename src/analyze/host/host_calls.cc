@@ -63,7 +63,7 @@ constexpr OwnName kOwnNames[] = {
     {"aclnn", CallKind::kOther},
 };
 
-// Of an allocation that CUDA and HIP give back, all streams are waited for; of others it is not known.
+// When CUDA and HIP release an allocation, they wait for all streams; for others this is unknown.
 bool waits_when_freed(std::string_view name) { return name.starts_with("cu") || name.starts_with("hip"); }
 
 }  // namespace

@@ -89,7 +89,7 @@ struct HostTime {
   bool leads = false;
   IntervalSet no_core;  // of the leading chain
 
-  // Of the leading chain, without what it waited for a core.
+  // For the leading chain, without its waits for a core.
   int64_t took_ns(int64_t start_ns, int64_t end_ns) const {
     return end_ns - start_ns - (no_core.intervals().empty() ? 0 : no_core.covered_ns(start_ns, end_ns));
   }

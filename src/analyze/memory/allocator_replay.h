@@ -14,7 +14,7 @@ class AllocatorReplay {
  public:
   void clear();
   void add_segment(uint64_t address, uint64_t bytes, int64_t stream, StringId pool, bool is_expandable);
-  // Of a state that was written whole: exactly these bytes.
+  // For a state that was written in full: exactly these bytes.
   void place(uint64_t address, uint64_t bytes, AllocatorBlockState state);
 
   void allocate(uint64_t address, uint64_t asked_bytes);

@@ -41,7 +41,7 @@ bool is_matrix_product(std::string_view op) {
   return std::find(std::begin(kNames), std::end(kNames), op) != std::end(kNames);
 }
 
-// Of a memory snapshot's allocation; frames as import/dumps/frames.cc writes them.
+// For a memory snapshot's allocation; frames as import/dumps/frames.cc writes them.
 Phase phase_in_stack(std::string_view stack) {
   if (contains(stack, "autograd: ") || contains(stack, "autograd engine")) return Phase::kBackward;
   if (contains(stack, "torch/optim/")) return Phase::kOptimizer;

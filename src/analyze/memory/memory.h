@@ -130,7 +130,7 @@ struct MemoryReport {
   std::vector<DeviceMemory> devices;        // GPUs first
   int64_t frees_before_recording = 0;       // of memory whose allocation is not in the trace
   std::vector<DeviceAllocator> allocators;  // of the devices whose allocator's state is in the trace
-  // Of each memory event; a free has its allocation's, or "before recording" when that is not in the trace.
+  // For each memory event; a free has its allocation's, or "before recording" when that is not in the trace.
   std::vector<MemoryCategory> category;
 };
 

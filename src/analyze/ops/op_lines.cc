@@ -79,13 +79,24 @@ uint32_t OpLines::own_line(Row slice) {
 // The innermost function that is the program's, and where in it the call was.
 uint32_t OpLines::of_functions(Row slice) {
   const HostSlices& host = model_.host_slices;
+  uint32_t found = kNone;
   int32_t line = -1;
+  std::vector<Row> on_the_way;  // functions of libraries: who calls from them has the same line
   for (Row row = host.parent[slice]; row != kNoRow && host.kind[row] == HostKind::kPython; row = host.parent[row]) {
+    if (const auto known = of_library_.find(row); known != of_library_.end()) {
+      found = known->second;
+      break;
+    }
     const std::string_view name = model_.text(host.name[row]);
-    if (!is_of_libraries(name)) return intern({.line = at_line(name, line), .called_from = "", .caller = ""});
+    if (!is_of_libraries(name)) {
+      found = intern({.line = at_line(name, line), .called_from = "", .caller = ""});
+      break;
+    }
+    on_the_way.push_back(row);
     line = host.call_line[row];
   }
-  return kNone;
+  for (const Row row : on_the_way) of_library_[row] = found;
+  return found;
 }
 
 uint32_t OpLines::of_stack(StringId stack) {

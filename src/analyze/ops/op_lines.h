@@ -52,6 +52,7 @@ class OpLines {
   std::vector<ProgramLine> lines_;
   std::unordered_map<std::string, uint32_t> known_;
   std::unordered_map<uint32_t, uint32_t> of_text_;
+  std::unordered_map<Row, uint32_t> of_library_;  // of what a library's Python function calls
 };
 
 // The lines of all slices of a trace, for StudiedTrace::get.

@@ -17,7 +17,7 @@ struct StorageInput {
   bool in_list = false;
 };
 
-// Of op_details.tensors: [[tensor, storage, device type, device, dtype], null, [[tensor, ...], ...]]. Those without
+// For op_details.tensors: [[tensor, storage, device type, device, dtype], null, [[tensor, ...], ...]]. Those without
 // memory are left out.
 std::vector<StorageInput> parse_storages(std::string_view json);
 

@@ -20,7 +20,7 @@ struct OpTensor {
   Dims dims;
   int64_t elements = 0;
   int64_t element_bytes = 0;  // 0: of a type we do not know
-  // Of memory that reading it touches: dimensions with stride 0 (expanded) count once.
+  // Bytes of memory that reading it touches: dimensions with stride 0 (expanded) count once.
   int64_t bytes = 0;
   Precision precision = Precision::kUnknown;
   bool dense = true;       // false: its strides leave gaps or another order than the shape's

@@ -31,7 +31,7 @@ inline bool is_python_function(const Model& model, Row row) {
   return host.kind[row] == HostKind::kPython && model.text(host.category[row]) == "python_function" &&
          !model.text(host.name[row]).starts_with("gc: generation ");
 }
-// Of ops and ranges: what torch calls is_async, never closed or closed by another thread. Nothing nests with it.
+// For ops and ranges: what torch calls is_async, never closed or closed by another thread. Nothing nests with it.
 inline bool is_async_slice(const Model& model, Row row) {
   const HostKind kind = model.host_slices.kind[row];
   if (kind != HostKind::kOp && kind != HostKind::kAnnotation) return false;

@@ -37,7 +37,7 @@ struct Growth {
 // Points in order of their number. At least 8; more than 200 are thinned out.
 Growth find_growth(const std::vector<StepPoint>& points);
 
-// Of the steps' time: all that were timed, recorded or not, those of warm-up left out, and what they lost to other
+// Growth of the step time: all timed steps, recorded or not, without warm-up, and without what they lost to other
 // programs (core_waits.h).
 Growth step_growth(const Model& model);
 

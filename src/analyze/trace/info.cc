@@ -281,8 +281,8 @@ void fit_remedies(const Model& model, std::vector<Answer>& answers) {
   for (Answer& answer : answers) {
     if (answer.possible) continue;
     if (answer.question == "device time per kernel" && model.losses[Stat::kDeviceNotUnderstood] > 0) {
-      answer.reason = "lanes of a device hold events that firelane does not know";
-      answer.remedy = "the timeline shows them; nothing is concluded from them";
+      answer.reason = "lanes of a device hold events of an unknown kind";
+      answer.remedy = "the timeline shows them; no conclusions are drawn from them";
       continue;
     }
     fit_remedy(model.info, answer);

@@ -51,7 +51,7 @@ class BoundJudge {
   BoundJudge(const std::vector<Limit>& limits, double computing_share)
       : limits_(limits), computing_share_(computing_share) {}
 
-  // Of the part of the path in [start, end), on the replay's clock, as is `busy`.
+  // For the part of the path in [start, end), on the replay's clock, as is `busy`.
   Bound of(const CriticalPath& path, const IntervalSet& busy, int64_t start_ns, int64_t end_ns) const;
 
  private:
@@ -59,26 +59,8 @@ class BoundJudge {
   double computing_share_;
 };
 
-// Of a group whose host takes `host_ns` (waiting left out) to launch `device_ns` of work, `compute_ns` of which is
+// For a group whose host takes `host_ns` (waiting left out) to launch `device_ns` of work, `compute_ns` of which is
 // limited by computing. Overhead or not is decided by the longer of the two; within a quarter of each other: mixed.
 Limit group_limit(int64_t host_ns, int64_t device_ns, int64_t compute_ns);
-
-struct GroupBound {  // an operator, a phase or an annotation
-  std::string name;
-  int64_t calls = 0;
-  int64_t host_ns = 0;     // time on its thread, waiting for the device left out
-  int64_t device_ns = 0;   // of the work it launched, each moment of each stream
-  int64_t compute_ns = 0;  // of it, limited by computing
-  int64_t ops = 0;         // operators, nested ones too, where there is no device; else 0
-  Limit limit = Limit::kUnknown;
-};
-
-// In the window, most time (the larger of host and device) first: outermost operators by name, forward, backward,
-// optimizer, data and transfer (analyze/steps/phases.h), outermost annotations by name.
-std::vector<GroupBound> operator_bounds(const Model& model, const std::vector<Limit>& limits, const Interval& window);
-std::vector<GroupBound> phase_bounds(const Model& model, const HostTime& host, const std::vector<Limit>& limits,
-                                     const Interval& window);
-std::vector<GroupBound> annotation_bounds(const Model& model, const HostTime& host, const std::vector<Limit>& limits,
-                                          const Interval& window);
 
 }  // namespace firelane::analyze

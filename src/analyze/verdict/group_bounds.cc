@@ -1,4 +1,5 @@
-// The parts of analyze/verdict/bound.h that judge groups: operators, phases, annotations.
+#include "analyze/verdict/group_bounds.h"
+
 #include <algorithm>
 #include <string>
 #include <unordered_map>
@@ -7,7 +8,7 @@
 #include "analyze/host/dispatch.h"
 #include "analyze/host/host_calls.h"
 #include "analyze/steps/phases.h"
-#include "analyze/verdict/bound.h"
+#include "analyze/verdict/study.h"
 
 namespace firelane::analyze {
 
@@ -39,11 +40,6 @@ std::vector<GroupBound> finish(BoundsByName& sums) {
 
 bool inside(const Interval& window, int64_t time_ns) { return time_ns >= window.start_ns && time_ns < window.end_ns; }
 
-bool has_device_work(const Model& model) {
-  const auto& kinds = model.device_slices.kind;
-  return std::any_of(kinds.begin(), kinds.end(), is_device_work);
-}
-
 void add_work(const Model& model, const std::vector<Limit>& limits, Row row, GroupBound& group) {
   group.device_ns += model.device_slices.duration_ns[row];
   if (limits[row] == Limit::kCompute) group.compute_ns += model.device_slices.duration_ns[row];
@@ -70,9 +66,13 @@ Limit group_limit(int64_t host_ns, int64_t device_ns, int64_t compute_ns) {
   return static_cast<double>(compute_ns) * 2 >= device ? Limit::kCompute : Limit::kMemory;
 }
 
-std::vector<GroupBound> operator_bounds(const Model& model, const std::vector<Limit>& limits, const Interval& window) {
+std::vector<GroupBound> operator_bounds(const StudiedTrace& trace) {
+  const Model& model = trace.model();
+  const auto& study = trace.get<analyze::study>();
+  const std::vector<Limit>& limits = study.work_limits;
+  const Interval& window = study.steps.window;
   const HostSlices& slices = model.host_slices;
-  const bool on_cpu = !has_device_work(model);
+  const bool on_cpu = !study.has_device_work;
   std::vector<Row> outermost(slices.size(), kNoRow);  // the outermost op a slice lies in
   BoundsByName sums;
   for (Row row = 0; row < slices.size(); ++row) {
@@ -105,11 +105,15 @@ std::vector<GroupBound> operator_bounds(const Model& model, const std::vector<Li
   return finish(sums);
 }
 
-std::vector<GroupBound> phase_bounds(const Model& model, const HostTime& host, const std::vector<Limit>& limits,
-                                     const Interval& window) {
+std::vector<GroupBound> phase_bounds(const StudiedTrace& trace) {
+  const Model& model = trace.model();
+  const auto& study = trace.get<analyze::study>();
+  const HostTime& host = *study.host;
+  const std::vector<Limit>& limits = study.work_limits;
+  const Interval& window = study.steps.window;
   if (host.chains.empty()) return {};
-  const Phases phases = find_phases(model);
-  const bool on_cpu = !has_device_work(model);
+  const auto& phases = trace.get<find_phases>();
+  const bool on_cpu = !study.has_device_work;
   BoundsByName sums;
   const auto group = [&](Phase phase) -> GroupBound& {
     GroupBound& sum = sums[static_cast<uint32_t>(phase)];
@@ -143,8 +147,12 @@ std::vector<GroupBound> phase_bounds(const Model& model, const HostTime& host, c
   return finish(sums);
 }
 
-std::vector<GroupBound> annotation_bounds(const Model& model, const HostTime& host, const std::vector<Limit>& limits,
-                                          const Interval& window) {
+std::vector<GroupBound> annotation_bounds(const StudiedTrace& trace) {
+  const Model& model = trace.model();
+  const auto& study = trace.get<analyze::study>();
+  const HostTime& host = *study.host;
+  const std::vector<Limit>& limits = study.work_limits;
+  const Interval& window = study.steps.window;
   if (host.chains.empty()) return {};
   BoundsByName sums;
   const HostSlices& slices = model.host_slices;

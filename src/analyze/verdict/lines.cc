@@ -27,6 +27,7 @@ class LineCollector {
     table_.is_known = true;
     table_.window_ns = study_.steps.window.end_ns - study_.steps.window.start_ns;
     find_rows();
+    find_outermost();
     by_op_.resize(table_.rows.size());
     if (study_.host->chains.empty()) {
       table_.other_host_ns = table_.window_ns;
@@ -58,12 +59,19 @@ class LineCollector {
   }
 
   void add_op(const LineRow& line, Row slice, int64_t ns) {
+    const Row outermost = outermost_[slice];
+    if (outermost == kNoRow) return;
+    by_op_[static_cast<size_t>(&line - table_.rows.data())][model_.host_slices.name[outermost]] += ns;
+  }
+
+  // Of each slice, the op around it that no other one is around; parents come before their children.
+  void find_outermost() {
     const HostSlices& host = model_.host_slices;
-    Row outermost = kNoRow;
-    for (Row row = slice; row != kNoRow; row = host.parent[row]) {
-      if (host.kind[row] == HostKind::kOp) outermost = row;
+    outermost_.assign(host.size(), kNoRow);
+    for (Row row = 0; row < host.size(); ++row) {
+      const Row around = host.parent[row] == kNoRow ? kNoRow : outermost_[host.parent[row]];
+      outermost_[row] = around == kNoRow && host.kind[row] == HostKind::kOp ? row : around;
     }
-    if (outermost != kNoRow) by_op_[static_cast<size_t>(&line - table_.rows.data())][host.name[outermost]] += ns;
   }
 
   void name_ops() {
@@ -178,6 +186,7 @@ class LineCollector {
   LineTable table_;
   std::vector<size_t> row_of_line_;
   std::vector<std::map<StringId, int64_t>> by_op_;  // by row of the table
+  std::vector<Row> outermost_;
 };
 
 }  // namespace

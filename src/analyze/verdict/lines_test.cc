@@ -47,7 +47,7 @@ std::string text(const LineTable& table) {
 TEST(Lines, each_moment_of_a_step_belongs_to_one_line) {
   const Model model = training().build();
   const StudiedTrace trace(borrowed(model));
-  // Of the 15 us after the last op of a step, the next step's first line has those up to its op.
+  // From the 15 us after the last op of a step, the next step's first line has those up to its op.
   EXPECT_EQ(text(trace.get<line_table>()),
             "model.py(41): forward: 2 calls, 40 in ops, 35 before, 90 backward; AddmmBackward0 80; aten::linear 40\n"
             "train.py(10): step: 2 calls, 10 in ops, 10 before, 0 backward; aten::add_ 10\n"

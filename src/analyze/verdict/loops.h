@@ -46,10 +46,11 @@ struct Loop {
   Row python = kNoRow;                     // the function in which it runs, when recorded
 };
 
-// Of the judged steps, in order of time, at least 8 rounds each. Updates of optimizers and plain copies are left out.
+// For the analyzed steps, in order of time, at least 8 rounds each. Updates of optimizers and plain copies are left
+// out.
 std::vector<Loop> find_loops(const Model& model, const HostChain& chain, const StepList& steps);
 
-// Of the leading chain.
+// For the leading chain.
 std::vector<Loop> loops(const StudiedTrace& trace);
 
 }  // namespace firelane::analyze

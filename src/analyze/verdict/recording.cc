@@ -26,15 +26,17 @@ constexpr double kOurCall = 300;
 // (docs/accuracy.md).
 constexpr double kEstimateOff = 0.3;
 constexpr double kEstimateOffOnCpu = 0.4;
-// Of a step on a CPU that several steps tell (torch_stretches.h): by how much the profiler's part is off, and the step
-// itself. It is shorter more often than longer: with the profiler's buffers on the heap, malloc gives memory back that
-// the program keeps without them, and its operators have to wait for new pages (a gelu of 256 KiB takes 58 us for 19).
+// For a step on a CPU that is derived from several steps (torch_stretches.h): by how much the profiler's part is off,
+// and the step itself. It is shorter more often than longer: with the profiler's buffers on the heap, malloc gives
+// memory back that the program keeps without them, and its operators have to wait for new pages (a gelu of 256 KiB
+// takes 58 us for 19).
 struct StepOff {
   double removed;
   double step;
 };
 constexpr StepOff kShorter = {.removed = 0.5, .step = 0.15};
 constexpr StepOff kLonger = {.removed = 0.3, .step = 0.1};
+constexpr double kLeastLeft = 0.25;
 // From run to run: kernels by a few percent, hosts by more. Of steps that were timed without recording, minutes apart
 // in one process, a fifth differs by more than 0.1 where the host decides, on CPUs and with GPUs (docs/accuracy.md).
 constexpr double kDeviceNoise = 0.03;
@@ -199,6 +201,13 @@ std::string_view name_of(CostSource source) {
   return kNames[static_cast<size_t>(source)];
 }
 
+std::string_view words_for(CostSource source) {
+  static constexpr std::array<std::string_view, 3> kWords = {"timed on steps without recording",
+                                                             "from the profiling overhead measured in that run",
+                                                             "estimated by subtracting the typical profiling overhead"};
+  return kWords[static_cast<size_t>(source)];
+}
+
 RecordingCosts recording_costs(const Model& model, const HostTime& host, const StepList& steps) {
   if (model.info.recorder.costs.empty()) {
     const double off = has_calls(model) ? kEstimateOff : kEstimateOffOnCpu;
@@ -226,6 +235,7 @@ RecordingCosts recording_costs(const Model& model, const HostTime& host, const S
   const bool shapes = has_shapes(model);
   for (const RecorderInfo::Cost& cost : model.info.recorder.costs) {
     if (cost.event == (shapes ? "op+inputs" : "op")) result.costs.op = cost.ns;
+    if (cost.event == "line") result.costs.line = cost.ns;
     if (cost.event == "python") result.costs.python = cost.ns;
     if (cost.event == "memory") result.costs.memory = cost.ns;
   }
@@ -272,7 +282,9 @@ std::pair<RecordingUndone, Replay> undo_recording(const Model& model, const Grap
                      off.step * static_cast<double>(costs.step_ns));
     };
     out.usual_ns = costs.step_ns;
-    out.low_ns = out.usual_ns - off_ns(kShorter);
+    // Where most of a step was the profiler's part, half of that is more than is left.
+    out.low_ns = std::max<int64_t>(out.usual_ns - off_ns(kShorter),
+                                   std::llround(kLeastLeft * static_cast<double>(out.usual_ns)));
     out.high_ns = out.usual_ns + off_ns(kLonger);
     const auto factor_of = [&](int64_t usual_ns) {
       return fit(usual_ns, kMaxFactor, [&](double factor) { return usual_of(replay(graph, {}, out.at(factor))); });

@@ -27,6 +27,7 @@ enum class CostSource : uint8_t {
   kEstimated,  // usual costs of torch.profiler
 };
 std::string_view name_of(CostSource source);
+std::string_view words_for(CostSource source);  // where the length of a step without recording is known from
 
 struct RecordingCosts {
   SliceCosts costs;

@@ -44,6 +44,24 @@ TEST(Recording, measured_costs_that_lead_to_the_true_step_are_kept) {
   EXPECT_LT(study_of(1000, 1'010'000).undone.factor, 0.01) << "recording cost nothing that can be seen";
 }
 
+TEST(Recording, what_noting_lines_costs_was_left_in_the_step) {
+  const auto removed_us = [](std::string_view stack) {
+    TraceBuilder builder;
+    for (int i = 0; i < 5; ++i) {
+      const double at = 1000.0 * i;
+      builder.step(i, {.start_us = at, .end_us = at + 1000});
+      for (int k = 0; k < 100; ++k)
+        builder.op("aten::add", {.start_us = at + 9.0 * k, .end_us = at + 9.0 * k + 8, .stack = stack});
+    }
+    Model model = builder.build();
+    model.info.recorder.costs = {{.event = "op", .ns = 1000}, {.event = "line", .ns = 500}};
+    const Study s = study(model);
+    return static_cast<double>(s.undone.recorded_ns - s.undone.step_ns) / 1000;
+  };
+  EXPECT_NEAR(removed_us(""), 101, 1) << "operators, and the mark of the step";
+  EXPECT_NEAR(removed_us("train.py(4): main"), 151, 1);
+}
+
 TEST(Recording, a_slow_step_is_not_blamed_on_the_recorder) {
   const Study s = study_of(3000);  // the mean is 1400 us, the median 1000: recording cost 100
   EXPECT_NEAR(static_cast<double>(s.undone.step_ns), 1'300'000, 500);

@@ -11,9 +11,9 @@ namespace {
 
 constexpr size_t kLongestEvenRound = 600;
 constexpr size_t kLongestUnevenRound = 32;
-// Of the rounds: an operator that comes in so many belongs to all of them.
+// Share of the rounds: an operator that occurs in so many belongs to all of them.
 constexpr double kInMostRounds = 0.8;
-// Of the operators of an uneven repeat: those that nearly all rounds have.
+// Share of the operators of an uneven repeat: those that nearly all rounds have.
 constexpr double kInCommon = 0.75;
 
 void sort_by_cover(std::vector<Repeat>& repeats) {

@@ -15,7 +15,7 @@ namespace firelane::analyze {
 
 namespace {
 
-// These give their input back as it is where nothing is to be done.
+// These return their input unchanged if there is nothing to do.
 bool may_look_only(std::string_view name) {
   return is_view_op(name) || name == "aten::to" || name == "aten::contiguous" || name == "aten::type_as";
 }

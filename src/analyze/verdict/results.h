@@ -22,7 +22,7 @@ struct Result {
   uint64_t address = 0;
 };
 
-// Of operators that no other one calls, nodes of the backward pass aside, in the order in which they were made. Empty
+// For operators that no other one calls, nodes of the backward pass aside, in the order in which they were made. Empty
 // where the recording does not tell, or has parts that no operator shows (compiled ones, CUDA graphs).
 std::vector<Result> find_results(const Model& model);
 

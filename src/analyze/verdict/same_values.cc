@@ -8,6 +8,8 @@
 #include "analyze/ops/op_inputs.h"
 #include "analyze/ops/op_storages.h"
 #include "analyze/ops/op_tensors.h"
+#include "analyze/steps/find_steps.h"
+#include "analyze/steps/phases.h"
 #include "analyze/verdict/results.h"
 #include "base/hash.h"
 #include "base/text.h"
@@ -133,7 +135,7 @@ class Numbering {
     return ops;
   }
 
-  // Views that may have more elements than what they are of.
+  // Views that may have more elements than the tensor they show.
   bool makes_larger(StringId name) const {
     const std::string_view text = model_.text(name);
     return contains(text, "expand") || contains(text, "unfold") || contains(text, "strided") ||
@@ -319,8 +321,8 @@ class Numbering {
 
 }  // namespace
 
-SameValues find_same_values(const Model& model, const Phases& phases, const StepList& steps) {
-  return Numbering(model, phases, steps).run();
+SameValues find_same_values(const StudiedTrace& trace) {
+  return Numbering(trace.model(), trace.get<find_phases>(), trace.get<host_steps>().steps).run();
 }
 
 }  // namespace firelane::analyze

@@ -8,17 +8,16 @@
 // that Python multiplies with have no value in a trace: they count as the same where the operator before them computed
 // the same as well.
 //
-// Not seen: writes from outside of operators (NumPy on the same memory). A benchmark that trains on one batch for ever
-// repeats from step to step all that does not learn: who asks for `every_step` has to tell that apart.
+// Not seen: writes from outside of operators (NumPy on the same memory). A benchmark that reuses one batch
+// repeats everything that does not learn from step to step: users of `every_step` have to account for that.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "analyze/steps/find_steps.h"
-#include "analyze/steps/phases.h"
 #include "model/model.h"
+#include "traces/studied_trace.h"
 
 namespace firelane::analyze {
 
@@ -38,8 +37,8 @@ struct SameValues {
   std::vector<SameValue> written;  // would be among these, but what they made is written later
 };
 
-// Of outermost operators in the judged steps that are no part of a backward pass or an update. What is written later
+// For outermost operators in the judged steps that are no part of a backward pass or an update. What is written later
 // counts as no repetition: each needs memory of its own.
-SameValues find_same_values(const Model& model, const Phases& phases, const StepList& steps);
+SameValues find_same_values(const StudiedTrace& trace);
 
 }  // namespace firelane::analyze

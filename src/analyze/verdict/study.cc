@@ -150,7 +150,8 @@ Study study(const StudiedTrace& trace) {
   s.host = host;
   s.steps = steps;
   if (!s.has_device_work && !s.host->chains.empty()) {
-    s.computing_share = computing_share(model, s.host->chains[0], s.steps.window);
+    s.dispatch = dispatch_shares(model, s.host->chains[0], s.steps.window);
+    s.computing_share = computing_share(s.host->chains[0], s.steps.window, s.dispatch);
   }
   RecordingCosts costs;
   run_both(

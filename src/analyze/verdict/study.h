@@ -48,7 +48,8 @@ struct Study {
   Origin origin = Origin::kOther;
   std::shared_ptr<const HostTime> host = std::make_shared<const HostTime>();  // never null
   StepList steps;
-  double computing_share = 0;  // without a device: of the host's time, the part in which operators compute
+  std::vector<double> dispatch;  // without a device: by segment of the main chain (dispatch_shares); else empty
+  double computing_share = 0;    // without a device: of the host's time, the part in which operators compute
   Graph graph;
   Replay recorded;  // the graph as it was recorded
   RecordingUndone undone;

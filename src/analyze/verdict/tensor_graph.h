@@ -62,7 +62,7 @@ struct TensorGraph {
   bool is_known() const { return !nodes.empty(); }
 };
 
-// Of the judged steps.
+// For the analyzed steps.
 TensorGraph tensor_graph(const StudiedTrace& trace);
 
 }  // namespace firelane::analyze

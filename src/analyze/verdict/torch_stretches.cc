@@ -24,8 +24,8 @@ struct Shares {
 constexpr Shares kOfQuietStep = {.op = 0.44, .shapes = 0.64, .python = 0.78, .most = 3};
 constexpr Shares kOfOneStep = {.op = 0.54, .shapes = 0.6, .python = 0.73, .most = 10};
 constexpr double kQuiet = 1.0 / 3;  // of the steps, for each stretch
-// Of the shortest step's: what takes longer is no noise. Where an operator waits for new pages in most steps, it still
-// finds old ones in some, as it does without the profiler.
+// Multiple of the shortest step's: what takes longer is not noise. Where an operator waits for new pages in most steps,
+// it still finds old ones in some, as it does without the profiler.
 constexpr double kNoise = 1.2;
 constexpr size_t kLeastStretches = 20;
 // The usual stretch, which is 0.2 to 0.9 us in nine of ten traces of the host that the shares were fitted on. Where it
@@ -145,7 +145,7 @@ int64_t usual_stretch_ns(std::vector<int64_t> lengths) {
   return std::min(*middle, kLongestUsualNs);
 }
 
-// Of more than half of the steps: those with the same events; else none.
+// More than half of the steps, with the same events; otherwise none.
 std::vector<const StepStretches*> steps_alike(const std::vector<StepStretches>& steps) {
   std::unordered_map<uint64_t, std::vector<const StepStretches*>> by_events;
   for (const StepStretches& step : steps) by_events[step.events].push_back(&step);
@@ -226,7 +226,8 @@ TorchStretches torch_stretches(const Model& model, const HostTime& host, const S
     if (i < quiet.leading) out.step_ns += quiet.ns[i];
     removed += kOfQuietStep.of(quiet.at_python[i], shapes) * std::min(most, static_cast<double>(quiet.ns[i]));
   }
-  out.removed_ns = std::min(std::llround(removed), static_cast<long long>(out.step_ns));
+  // Other lanes run while the leading one waits: of no moment is more than the largest share the profiler's.
+  out.removed_ns = std::llround(std::min(removed, kOfQuietStep.python * static_cast<double>(out.step_ns)));
   out.step_ns -= out.removed_ns;
   return out;
 }

@@ -331,7 +331,8 @@ NB_MODULE(_recorder, m) {
   nb::set_leak_warnings(false);  // a profiler object that lives until exit is normal
   const library::Library& library = *firelane_recorder_library();
   if (library.interface_number() != library::kInterface) {
-    throw nb::import_error("the recorder library is another firelane's; run `firelane build-recorder` again");
+    throw nb::import_error(
+        "the recorder library belongs to another firelane version; run `firelane build-recorder` again");
   }
   m.attr("TORCH_VERSION") = library.torch_version();
   m.attr("HAS_CUPTI") = library.has_cupti();

@@ -61,7 +61,7 @@ PythonRecorder::PythonRecorder(const record::RecordOptions& options) : options_(
   if (options.stacks) wanted.python_cost = python_hooks::measure_python_cost;
   if (options.lines && !options.stacks) {  // stacks say more
     wanted.call_lines = python_hooks::call_lines();
-    wanted.line_cost = python_hooks::measure_line_cost;
+    if (wanted.call_lines.find != nullptr) wanted.line_cost = python_hooks::measure_line_cost;
   }
   TextInside error;
   recording_.reset(firelane_recorder_library()->start(wanted, error));

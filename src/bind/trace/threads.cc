@@ -22,7 +22,7 @@ namespace firelane::bind_trace {
 
 namespace {
 
-// Of all threads at one moment. In Python another thread may run between two frames, and a generator that has yielded
+// For all threads at one moment. In Python another thread may run between two frames, and a generator that has yielded
 // no longer knows its caller: a stack would end there. Here nothing gives the GIL up, nor may a collection start that
 // could.
 nb::dict python_stacks() {

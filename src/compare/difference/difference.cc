@@ -174,21 +174,21 @@ void match_detail(Run& first, Run& second) {
 void take_notes(const Run& before, const Run& after, Difference& d) {
   if (before.format != after.format) {
     d.notes.push_back("recorded by different profilers (" + before.format + ", " + after.format +
-                      "): what recording cost is taken out of both");
+                      "): the cost of recording is subtracted from both");
   }
   for (const Run* side : {&before, &after}) {
     if (side->recording_estimated && before.format != after.format) {
       d.notes.push_back(side->path + ": the cost of recording is an estimate; differences below 10% may be its error");
     }
     if (side->steps_by == "whole trace") {
-      d.notes.push_back(side->path + ": no steps were found, so that the whole trace is compared as one");
+      d.notes.push_back(side->path + ": no steps were found, so the whole trace is compared as one step");
     }
   }
   if (before.has_device_work != after.has_device_work) {
     d.notes.push_back("only one side has device work: kernels cannot be compared");
   }
   if (has(before, &WorkGroup::dims) != has(after, &WorkGroup::dims)) {
-    d.notes.push_back("shapes were recorded on one side only: changes of shapes cannot be told");
+    d.notes.push_back("shapes were recorded on one side only: changes of shapes cannot be detected");
   }
   if (has(before, &WorkGroup::module) != has(after, &WorkGroup::module)) {
     d.notes.push_back("modules were recorded on one side only: work is matched without them");

@@ -29,7 +29,7 @@ struct PartChange {
 struct WorkChange {
   Part part = Part::kOtherKernels;
   Change change = Change::kNone;
-  std::string op;             // of the second side, else of the first
+  std::string op;             // from the second side, otherwise from the first
   std::string kernel_before;  // "" when it is new, or for ops
   std::string kernel_after;
   std::string dims_before, dims_after;            // of one place

@@ -14,7 +14,7 @@ namespace {
 // Less than this share of the step, or of the difference, is not worth a sentence.
 constexpr double kWorthSaying = 0.005;
 constexpr double kWorthOfDifference = 0.02;
-// Of a change on the step's chain, the device's own time has to explain this much to be its cause.
+// The device's own time has to explain this share of a change on the step's chain to be its cause.
 constexpr double kExplained = 0.3;
 // Without runs enough to tell noise, a step may differ by this much by chance: equal runs of launch-bound programs on
 // an H200 vary by 5%.
@@ -52,7 +52,8 @@ std::string say_work(const WorkChange& w) {
   switch (w.change) {
     case Change::kPrecision:
       return name + " runs in " + w.precision_after + " instead of " + w.precision_before + place;
-    case Change::kShapes: return name + " has other shapes: " + w.dims_after + " instead of " + w.dims_before + place;
+    case Change::kShapes:
+      return name + " has different shapes: " + w.dims_after + " instead of " + w.dims_before + place;
     case Change::kAlgorithm:
       return name + " runs " + short_kernel(w.kernel_after) + " instead of " + short_kernel(w.kernel_before) + place;
     case Change::kNew:
@@ -185,8 +186,8 @@ class Reasons {
       if (explains && (most == nullptr || std::abs(change_of(part)) > std::abs(change_of(*most)))) most = &part;
     }
     say(most != nullptr ? "the host, most " + std::string(name_of(*most))
-        : sum > 0       ? "work of the device that the host no longer hides"
-                        : "work of the device that the host hides now",
+        : sum > 0       ? "device work that host work no longer hides"
+                        : "device work that host work now hides",
         sum);
   }
 

@@ -85,7 +85,7 @@ Result<GateRow> judge_limit(const Limit& limit, const std::vector<Run>& baseline
       for (const FigureInfo& each : all_figures()) names += std::string(each.name) + ", ";
       return Error{"limit '" + limit.figure + "': no such figure; there are " + names + "kernel_groups and sql names"};
     }
-    row.detail = is.empty() ? "the new runs do not tell" : "the baseline does not tell";
+    row.detail = is.empty() ? "not measured in the new runs" : "not measured in the baseline";
     return row;
   }
   if (parsed.relative) {

@@ -27,7 +27,7 @@ struct StoredRun {
   Run run;
 };
 
-// Of all labels, or of one; by label and number. A folder that is not there holds none.
+// For all labels, or for one; by label and number. A missing folder has none.
 Result<std::vector<StoredRun>> read_store(const std::string& folder, const std::string& label = "");
 // The name of the file. The folder is made when it is missing.
 Result<std::string> add_to_store(const std::string& folder, const std::string& label, const Run& run);

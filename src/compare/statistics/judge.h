@@ -24,7 +24,7 @@ struct Noise {
   double degrees = 0;  // of freedom: runs less groups of equal runs
 };
 
-// Of groups of equal runs together; nothing where no group has two runs.
+// For all groups of equal runs together; empty if no group has two runs.
 std::optional<Noise> noise_of(std::span<const std::vector<double>> groups);
 
 struct JudgeOptions {

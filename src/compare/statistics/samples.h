@@ -14,7 +14,7 @@ namespace firelane::compare {
 double mean(std::span<const double> values);                // 0 of none
 double median(std::span<const double> values);              // 0 of none; the mean of the middle two when even
 double standard_deviation(std::span<const double> values);  // by n - 1; 0 of fewer than two
-// Of neighbors, -1 to 1; 0 of fewer than three values or of equal ones.
+// Correlation of neighbors, -1 to 1; 0 for fewer than three values or equal ones.
 double autocorrelation(std::span<const double> values);
 
 // How many steps at the start are warm-up: those without which the mean of the rest is known best (MSER), at most half.

@@ -37,7 +37,7 @@ class Tuner {
   Result<TuneResult> run() {
     FL_TRY(const TimedRun first, measure_({}));
     if (!first.failure.empty()) return Error{first.failure};
-    result_.trials.push_back({{}, first, "the program as it is", true});
+    result_.trials.push_back({{}, first, "the unchanged program", true});
     best_ = first.timed;
     FL_TRY_VOID(tune_loader());
     FL_TRY_VOID(tune_device());
@@ -76,8 +76,8 @@ class Tuner {
       return {};
     }
     if (first.wait_share() < kMatters) {
-      result_.left_alone.push_back("loading: the program waits for its DataLoader only " + percent(first.wait_share()) +
-                                   " of a step");
+      result_.left_alone.push_back("loading: the program waits for its DataLoader for only " +
+                                   percent(first.wait_share()) + " of a step");
       return {};
     }
     FL_TRY_VOID(tune_workers());
@@ -132,7 +132,7 @@ class Tuner {
     }
     if (first.allocates) {
       FL_TRY_VOID(attempt(with(result_.best, "expandable_segments", "1"),
-                          "the allocator asks the driver for memory in every step"));
+                          "the allocator requests memory from the driver in every step"));
     }
     return {};
   }

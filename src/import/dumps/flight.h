@@ -25,7 +25,7 @@ FlightLog flight_log(const Document& document, const std::string& path);
 // A JSON text as a document; an Error when it is no JSON.
 Result<Document> document_of_json(std::string_view text, const std::string& name);
 
-// Of a file: pickle or JSON, also compressed.
+// For a file: pickle or JSON, also compressed.
 Result<FlightLog> load_flight_log(const std::string& path);
 
 // Its collectives as slices, one lane for each process group.

@@ -98,7 +98,7 @@ TEST(FlightLog, json_is_told_from_a_trace_by_its_first_key) {
 TEST(FlightLog, what_is_no_dump_is_one_line) {
   const Result<Model> other = load_trace_bytes(R"({"entries": 5})", "x.json");
   ASSERT_FALSE(other.ok());
-  EXPECT_EQ(other.error().message, "x.json: JSON, but no trace and no flight recorder's dump");
+  EXPECT_EQ(other.error().message, "x.json: JSON, but neither a trace nor a flight recorder dump");
   const Result<Model> cut = load_trace_bytes(kDump.substr(0, kDump.size() / 2), "x.json");
   ASSERT_FALSE(cut.ok());
   EXPECT_EQ(cut.error().message.find('\n'), std::string::npos);

@@ -23,7 +23,7 @@ class Frames {
  public:
   Frames(const Document& document, StringPool& strings);
 
-  // Of a list of frames; empty for all else.
+  // For a list of frames; empty for anything else.
   StackText stack_of(Value frames);
 
  private:

@@ -195,7 +195,7 @@ Result<void> join_snapshot(const std::string& path, RawTrace& trace) {
     return Error{path + ": not a memory snapshot (torch.cuda.memory._dump_snapshot writes one)"};
   }
   FL_TRY(const Unpickled found, unpickle(*content.source, path));
-  if (!is_snapshot(found.document)) return Error{path + ": a pickle, but no memory snapshot"};
+  if (!is_snapshot(found.document)) return Error{path + ": a pickle, but not a memory snapshot"};
   FL_TRY_VOID(join_snapshot(found.document, path, trace));
   trace.losses.add(content.source->losses());
   if (found.is_cut) trace.losses[Stat::kTruncated] = 1;

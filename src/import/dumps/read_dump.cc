@@ -25,7 +25,7 @@ std::string keys_of(const Document& document) {
 
 Error unknown_content(const std::string& name, const Document& document) {
   const std::string keys = keys_of(document);
-  return {name + ": a pickle of something else" + (keys.empty() ? "" : " (" + keys + ")") +
+  return {name + ": an unrelated pickle" + (keys.empty() ? "" : " (" + keys + ")") +
           "; memory snapshots (torch.cuda.memory._dump_snapshot) and NCCL flight recorders are read"};
 }
 
@@ -65,7 +65,7 @@ Result<RawTrace> read_flight_json(std::unique_ptr<ByteSource> source, const Read
   if (!source->fatal().empty()) return Error{request.name + ": " + source->fatal()};
   if (request.progress) request.progress(source->consumed_bytes(), source->total_bytes());
   FL_TRY(const Document document, document_of_json(text, request.name));
-  if (!is_flight_log(document)) return Error{request.name + ": JSON, but no trace and no flight recorder's dump"};
+  if (!is_flight_log(document)) return Error{request.name + ": JSON, but neither a trace nor a flight recorder dump"};
   RawTrace raw = flight_rows(flight_log(document, request.name));
   raw.info.content_bytes = text.size();
   raw.losses.add(source->losses());
@@ -81,12 +81,12 @@ Result<FlightLog> load_flight_log(const std::string& path) {
   FL_TRY(Content content, open_content(path));
   if (is_pickle(content.begin)) {
     FL_TRY(const Unpickled found, unpickle(*content.source, path));
-    if (!is_flight_log(found.document)) return Error{path + ": a pickle, but no flight recorder's dump"};
+    if (!is_flight_log(found.document)) return Error{path + ": a pickle, but not a flight recorder dump"};
     return flight_log(found.document, path);
   }
-  if (!may_be_flight_json(content.begin)) return Error{path + ": not a flight recorder's dump"};
+  if (!may_be_flight_json(content.begin)) return Error{path + ": not a flight recorder dump"};
   FL_TRY(const Document document, document_of_json(all_of(*content.source), path));
-  if (!is_flight_log(document)) return Error{path + ": not a flight recorder's dump"};
+  if (!is_flight_log(document)) return Error{path + ": not a flight recorder dump"};
   return flight_log(document, path);
 }
 

@@ -10,7 +10,7 @@
 
 namespace firelane::importer {
 
-// Of a dictionary with segments and device_traces, or, from torch before 2.0, of the list of segments alone.
+// For a dictionary with segments and device_traces, or, from torch before 2.0, of the list of segments alone.
 bool is_snapshot(const Document& document);
 
 // Times are nanoseconds since 1970.

@@ -139,7 +139,7 @@ TEST(Snapshot, a_pickle_is_recognized_whatever_its_name) {
   const Result<Model> other = load_trace_bytes("\x80\x02}X\x05\x00\x00\x00modelK\x01s."s, "weights.pt");
   ASSERT_FALSE(other.ok());
   EXPECT_EQ(other.error().message,
-            "weights.pt: a pickle of something else (model); memory snapshots (torch.cuda.memory._dump_snapshot) and "
+            "weights.pt: an unrelated pickle (model); memory snapshots (torch.cuda.memory._dump_snapshot) and "
             "NCCL flight recorders are read");
 }
 

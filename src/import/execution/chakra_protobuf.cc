@@ -20,7 +20,7 @@ constexpr uint32_t kVersion = 1, kMetadataAttribute = 2;  // of GlobalMetadata
 constexpr uint32_t kId = 1, kName = 2, kType = 3, kControl = 4, kData = 5, kStart = 6, kDuration = 7, kInputs = 8,
                    kOutputs = 9, kAttribute = 10, kStorage = 11;
 constexpr uint32_t kValues = 1, kShapes = 2, kTypes = 3;  // of IOInfo
-// Of AttributeProto: a name, and one of a number of types of values. Those of lists are even.
+// For AttributeProto: a name, and one of a number of types of values. Those of lists are even.
 constexpr uint32_t kAttributeName = 1, kDouble = 3, kFloat = 5, kInt32 = 7, kInt64 = 9, kUint32 = 11, kUint64 = 13,
                    kSint32 = 15, kSint64 = 17, kFixed32 = 19, kFixed64 = 21, kSfixed32 = 23, kSfixed64 = 25, kBool = 27,
                    kText = 29;

@@ -147,7 +147,7 @@ class InputTexts {
     });
   }
 
-  // Of scalars and their lists: [].
+  // For scalars and their lists: [].
   std::string sizes(const simdjson::simdjson_result<JsonValue>& sizes) const {
     JsonList list;
     if (sizes.get(list) != simdjson::SUCCESS) return "";

@@ -34,7 +34,7 @@ class NodeParser {
   std::string padded_;
 };
 
-// A list as Python prints it, as JSON; nothing where it is none.
+// A list as Python prints it, converted to JSON; empty if it is not a list.
 std::optional<std::string> json_of_python_list(std::string_view text);
 
 }  // namespace firelane::importer

@@ -155,7 +155,7 @@ Result<ExecutionTrace> load_execution_trace(const std::string& path) {
 
 Result<void> join_execution_trace(const ExecutionTrace& trace, const std::string& path, Model& model) {
   if (is_dump(model.info.origin)) {
-    return Error{model.info.path + ": an execution trace is joined to a trace with times, and this is none"};
+    return Error{model.info.path + ": an execution trace can only be joined to a trace with times"};
   }
   const std::unordered_map<int64_t, Row> ops = ops_by_call_id(model);
   if (ops.empty()) {

@@ -17,7 +17,7 @@ namespace firelane::importer {
 Reader execution_reader();  // JSON
 Reader chakra_reader();     // protobuf
 
-// Of a file, also compressed.
+// For a file, also compressed.
 Result<ExecutionTrace> load_execution_trace(const std::string& path);
 
 // Gives the ops of `model` the data dependencies of the execution trace of the same run: rf_id is what the trace calls

@@ -98,7 +98,7 @@ inline void read_triple(std::string_view token, int32_t& x, int32_t& y, int32_t&
 
 inline int32_t to_int32(int64_t number) { return number < 0 || number > INT32_MAX ? -1 : static_cast<int32_t>(number); }
 
-// Of "train.py:12"; -1 where there is none. The file is that of the Python function around it.
+// The 12 of "train.py:12"; -1 if there is none. The file is that of the Python function around it.
 inline int32_t line_of(std::string_view call_from) {
   const size_t colon = call_from.rfind(':');
   int64_t line = -1;

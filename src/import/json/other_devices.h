@@ -12,10 +12,10 @@
 
 namespace firelane::importer {
 
-// Of an event of category mtia_ccp_events.
+// For an event of category mtia_ccp_events.
 DeviceKind mtia_kind(std::string_view name);
 
-// Of an event without a category; not known where it is none of Ascend's.
+// For an event without a category; unknown if it is not one of Ascend's.
 Category ascend_category(std::string_view name, std::string_view task_type, std::string_view level);
 
 // "HOST_TO_DEVICE", "device to host".

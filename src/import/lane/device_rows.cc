@@ -39,7 +39,7 @@ std::string_view word(const std::string_view (&words)[N], int64_t number) {
   return number >= 0 && number < static_cast<int64_t>(N) ? words[number] : words[0];
 }
 
-// Of kinds in CUPTI's order.
+// For kinds in CUPTI's order.
 template <IsKind Kind>
 Kind kind_of(int64_t number) {
   const auto count = static_cast<int64_t>(words_of(Kind{}).size());

@@ -56,7 +56,7 @@ void LaneRows::note(const format::OptionNote& n) {
 }
 
 void LaneRows::note(const format::MetadataNote& n) {
-  // Of a recorder that wrote no segments: the state at its start.
+  // For a recorder that wrote no segments: the state at its start.
   if (n.key == "cuda_memory_at_start") allocator_.add_old_snapshot(n.json, static_cast<int64_t>(start_.ticks));
   if (n.key == "stack_samples") return add_stack_samples(n.json, pid_, pool_, part_);
   if (n.key == "first_op_id") {

@@ -7,7 +7,7 @@
 
 namespace firelane::importer {
 
-// Returns how many rows there were; none where the file has no such table.
+// Returns the number of rows; 0 if the file has no such table.
 uint64_t read_gpu_metrics(SqlDatabase& database, RawPool& pool, RawPart& part);
 
 }  // namespace firelane::importer

@@ -154,7 +154,7 @@ class NsightReader {
     return Place{pid, device};
   }
 
-  // Of work whose place was read; `device` may be too large for a slice.
+  // For work whose place was read; `device` may be too large for a slice.
   void remember_context(const Place& place, int64_t context) {
     if (place.device == kNoNumber || std::tuple(place.pid, context, place.device) == last_context_) return;
     last_context_ = {place.pid, context, place.device};

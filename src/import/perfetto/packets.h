@@ -15,7 +15,7 @@ inline constexpr uint32_t kClockSnapshot = 6, kTimestamp = 8, kSequenceId = 10, 
                           kSequenceFlags = 13, kStateCleared = 41, kCompressed = 50, kClockId = 58, kDefaults = 59,
                           kTrackDescriptor = 60;
 
-// Of one sequence: what its packets refer to.
+// For one sequence: what its packets refer to.
 struct Sequence {
   std::unordered_map<uint64_t, std::string> names, categories, keys, texts;
   uint64_t default_track = 0;

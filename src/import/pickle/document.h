@@ -47,7 +47,7 @@ class Document {
   std::optional<double> real(Value value) const;  // also of an integer
   std::optional<bool> truth(Value value) const;
   std::string_view text(Value value) const;  // "" when it is no text
-  // Of lists, tuples and dictionaries; 0 of all else.
+  // For lists, tuples and dictionaries; 0 for anything else.
   size_t size(Value value) const;
   // Names a list, tuple or dictionary: the same wherever it is referred to. Below container_count().
   uint32_t container(Value value) const;

@@ -40,7 +40,7 @@ enum class PickleOpcode : uint8_t {
   kFrame = 0x95,
 };
 
-// Of those that are refused, the ones that a file may well have; for messages.
+// Names, for messages, of the refused opcodes that a file is likely to have.
 struct RefusedOpcode {
   uint8_t opcode;
   std::string_view what;

@@ -239,7 +239,7 @@ class Machine {
   // ---- containers ------------------------------------------------------------------------
 
   bool tuple(size_t count) {
-    if (available() < count) return fail("a tuple of more than there is");
+    if (available() < count) return fail("a tuple longer than the stack");
     const Value made = document_.new_tuple(stack_.last(count));
     stack_.drop_to(stack_.size() - count);
     return push(made);
@@ -261,7 +261,7 @@ class Machine {
     if (kind == ValueType::kList) {
       document_.append(into, items);
     } else if (kind != ValueType::kDict) {
-      return fail("items for what is no list and no dictionary");
+      return fail("items for a value that is neither list nor dict");
     } else if (count % 2 != 0) {
       return fail("a key without its value");
     } else {
@@ -335,7 +335,7 @@ class Machine {
     return false;
   }
 
-  // Of a file that ended in the middle: what was read for a container goes into it, the innermost first.
+  // For a file that ended in the middle: what was read for a container goes into it, the innermost first.
   bool close_what_is_open() {
     while (!marks_.empty()) {
       const size_t begin = marks_.back();
@@ -360,7 +360,7 @@ class Machine {
   }
 
   bool fail(const std::string& what) {
-    error_ = "byte " + std::to_string(at_) + ": " + what + "; the pickle is damaged or made to do harm";
+    error_ = "byte " + std::to_string(at_) + ": " + what + "; the pickle is damaged or malicious";
     return false;
   }
 

@@ -64,7 +64,7 @@ class SqlDatabase {
   std::string look_up(std::string_view table, std::string_view key_column, std::string_view key,
                       std::string_view value_column);
 
-  // The column of the first row that the table has; kNoNumber where there is none.
+  // The column of the first row that the table has; kNoNumber if there is none.
   int64_t first_integer(std::string_view table, std::string_view column);
 
   uint64_t bytes() const { return bytes_; }

@@ -49,7 +49,7 @@ class TablePages {
  private:
   explicit TablePages(std::shared_ptr<const ByteSource> source) : source_(std::move(source)) {}
 
-  // The bytes of a page until the next call; null where there is none.
+  // The bytes of a page until the next call; null if there is none.
   const char* page(uint32_t number);
   bool read_leaf(const char* page, uint32_t header, const Visit& visit);
   bool read_cell(const char* page, const char* at, const Visit& visit);

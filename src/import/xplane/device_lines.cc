@@ -35,7 +35,7 @@ bool is_op(std::string_view name, std::string_view op) {
   return rest.empty() || rest[0] == '.' || rest[0] == ' ' || rest.starts_with("-start") || rest.starts_with("-done");
 }
 
-// The number behind `key`; kNoNumber where there is none.
+// The number behind `key`; kNoNumber if there is none.
 int64_t number_of(std::string_view text, std::string_view key) {
   for (size_t at = text.find(key); at != std::string_view::npos; at = text.find(key, at + 1)) {
     if (at > 0 && text[at - 1] != ' ') continue;

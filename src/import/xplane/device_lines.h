@@ -20,9 +20,9 @@ enum class LineKind : uint8_t {
 };
 LineKind line_kind(std::string_view name);
 
-// Of an HLO op by its category, or, where it has none, by its name.
+// For an HLO op, by its category, or by its name if it has none.
 DeviceKind op_kind(std::string_view category, std::string_view name, LineKind line);
-// Of the op that begins a copy, by the memory of its operands.
+// For the op that begins a copy, by the memory of its operands.
 CopyDirection copy_direction(std::string_view name);
 // On a stream of a GPU.
 DeviceKind stream_kind(std::string_view name, std::string_view line);

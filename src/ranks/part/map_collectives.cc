@@ -74,7 +74,7 @@ std::vector<FoundCollective> on_devices(const Model& model) {
   return out;
 }
 
-// Of a range of gloo's the trace has the name alone.
+// For a gloo range, the trace only has the name.
 bool has_details(const Model& model, Row comm) {
   if (comm == kNoRow) return false;
   const CommDetails& comms = model.comm_details;
@@ -119,7 +119,7 @@ int64_t index_of(std::vector<std::string>& names, const std::string& name) {
 
 int64_t or_none(int64_t number) { return number == kNoNumber ? -1 : number; }
 
-// Of a send or receive, `Rank` is the index of the other side in the group.
+// For a send or receive, `Rank` is the index of the other side in the group.
 int64_t peer_of(const Model& model, const GroupTable& groups, int64_t group, Collective kind, Row comm, int64_t own) {
   const CommDetails& comms = model.comm_details;
   const int64_t named = kind == Collective::kSend   ? comms.destination_rank[comm]

@@ -68,7 +68,7 @@ struct TimeLine {
 struct HostParts {
   int64_t input_ns = 0, gc_ns = 0, allocation_ns = 0, sync_ns = 0, host_ns = 0;
 };
-// Of the moments in [start, end) in which nothing of `busy` ran.
+// The parts of [start, end) in which nothing of `busy` ran.
 HostParts idle_parts(const analyze::HostTime& host, const analyze::IntervalSet& busy, int64_t start_ns, int64_t end_ns);
 
 // When the leading thread writes a checkpoint: torch.save() and what is around it.

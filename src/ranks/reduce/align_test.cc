@@ -33,7 +33,7 @@ TEST(Align, eleven_rows_that_are_smoother_under_one_shift_decide_nothing_among_4
   const Alignment among_many = align(a, b, signatures, {.within_ns = 50'000'000, .ranks = 4'096});
   EXPECT_FALSE(among_many.certain);
   EXPECT_TRUE(among_many.several);
-  // Of two ranks it is no accident.
+  // With two ranks it is not a coincidence.
   const Alignment of_two = align(a, b, signatures, {.within_ns = 50'000'000, .ranks = 2});
   EXPECT_TRUE(of_two.certain);
   EXPECT_EQ(of_two.reference[0], 1);

@@ -1,6 +1,6 @@
 // One time axis for all ranks: an offset and a drift for each clock, with a bound on the error that holds.
 //
-// Of a collective that synchronizes, no rank ends before the last one has begun. With s and e for start and end by the
+// In a collective that synchronizes, no rank ends before the last one has begun. With s and e for start and end by the
 // own clock, and D for how far clock B is ahead of clock A, every such collective says
 //     max(s of B) - min(e of A)  <=  D  <=  min(e of B) - max(s of A)
 // D is a line, offset + drift x time; the lines that satisfy all of this are a polygon, and the largest distance from

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdio>
 
+#include "base/shell_quoted.h"
+
 namespace firelane::ranks {
 
 namespace {
@@ -25,19 +27,17 @@ constexpr std::array kTexts = {
     FindingText{
         "hang",
         "Ranks wait in a collective that others have not called: the job hangs.\n\n"
-        "From the dumps of NCCL's flight recorders beside the traces. The rank that is named holds up others and "
-        "waits\n"
-        "for nobody itself: look at its call stack (py-spy dump --pid), at its log and at its GPU (Xid errors). Where\n"
-        "ranks wait for each other in a circle, they call collectives of several groups in different order.\n"
-        "firelane hangs DUMPS has who waits for whom."},
+        "Detected from the NCCL flight recorder dumps next to the traces. The named rank holds up others and waits\n"
+        "for no one itself: look at its call stack (py-spy dump --pid), its log and its GPU (Xid errors). If ranks\n"
+        "wait for each other in a circle, they call collectives of several groups in different orders. firelane\n"
+        "hangs DUMPS shows who waits for whom."},
     FindingText{
         "exposed-communication",
-        "Collectives move data while nothing computes.\n\n"
-        "Waiting for late ranks is not counted here. Overlap them with computing (DDP's buckets, FSDP's prefetch, "
-        "async\n"
-        "tensor parallelism), send less (a lower precision, gradient accumulation), or use the links better: the table "
-        "of\n"
-        "collectives has the achieved bus bandwidth for each size, and small ones never reach that of large ones."},
+        "Collectives transfer data while nothing computes.\n\n"
+        "Waiting for late ranks is not counted here. Overlap collectives with compute (DDP's buckets, FSDP's\n"
+        "prefetch, async tensor parallelism), send less (lower precision, gradient accumulation), or use the links\n"
+        "better: the table of collectives shows the achieved bus bandwidth for each size, and small ones never reach\n"
+        "that of large ones."},
     FindingText{
         "uneven-ranks",
         "Ranks take turns at being late: each piece of work varies, and every collective waits for the slowest.\n\n"
@@ -55,8 +55,8 @@ constexpr std::array kTexts = {
         "every stage has the same work."},
     FindingText{
         "mismatched-collectives",
-        "Ranks call different collectives under the same number of a group.\n\n"
-        "That hangs or computes wrong results. A branch that depends on data or on the rank is the usual cause."},
+        "Ranks call different collectives under the same sequence number of a group.\n\n"
+        "This hangs or computes wrong results. The usual cause is a branch that depends on data or on the rank."},
     FindingText{"memory-imbalance",
                 "One rank needs much more memory than the others and decides how large the batch can be.\n\n"
                 "Move layers from that pipeline stage, shard embeddings and the loss, or balance experts."},
@@ -80,7 +80,7 @@ std::string milliseconds(int64_t ns) {
 }
 
 std::string remedy_for(Cause cause, int64_t rank, const std::string& path) {
-  const std::string look = path.empty() ? "" : "; firelane diagnose " + path + " has the rank itself";
+  const std::string look = path.empty() ? "" : "; firelane diagnose " + shell_quoted(path) + " has the rank itself";
   switch (cause) {
     case Cause::kMoreWork: return "balance the work of the ranks: sequence lengths, batch and expert placement";
     case Cause::kSlowerKernels:
@@ -158,7 +158,7 @@ std::vector<RankFinding> rank_findings(const Reduction& job) {
                    .share_of_step = job.scaling.lost_share,
                    .gain_low_ns = 0,
                    .gain_high_ns = static_cast<int64_t>(job.scaling.lost_share * step),
-                   .try_text = "even out the batches of the ranks; collect garbage at the same step on all",
+                   .try_text = "even out the batches of the ranks; run the garbage collector at the same step on all",
                    .confidence = "medium"});
   }
   const auto even = std::ranges::find(job.what_ifs, "even-stages", &WhatIf::id);
@@ -180,7 +180,7 @@ std::vector<RankFinding> rank_findings(const Reduction& job) {
   const double moving = static_cast<double>(job.time.transfer_ns) / step;
   if (moving > 0.05) {
     const CollectiveResult* most = job.collectives.empty() ? nullptr : &job.collectives[0];
-    std::string title = percent(moving) + " of a step moves data while nothing computes";
+    std::string title = percent(moving) + " of a step transfers data while nothing computes";
     if (most != nullptr && most->bus_gb_s > 0) {
       char text[96];
       std::snprintf(text, sizeof text, "; most in %s of %.1f MB at %.1f GB/s bus bandwidth",
@@ -194,7 +194,7 @@ std::vector<RankFinding> rank_findings(const Reduction& job) {
          .gain_low_ns = 0,
          .gain_high_ns = job.time.transfer_ns,
          .try_text =
-             "overlap collectives with computing, or send less: larger buckets, lower precision, fewer steps between",
+             "overlap collectives with compute, or send less: larger buckets, lower precision, gradient accumulation",
          .confidence = "medium"});
   }
   if (job.expert_imbalance > 1.5) {

@@ -29,7 +29,7 @@ std::string history_of(int64_t rank, const Reduction& job) {
   const std::string name = "rank " + std::to_string(rank);
   for (const Straggler& s : job.stragglers) {
     if (s.rank != rank) continue;
-    return name + " held everybody up in the recorded steps already" + (s.why.empty() ? "" : ": " + s.why);
+    return name + " already held up all others in the recorded steps" + (s.why.empty() ? "" : ": " + s.why);
   }
   for (const RankResult& each : job.by_rank) {
     if (each.rank == rank) return name + " was not late in the recorded steps: what stops it came later";

@@ -45,7 +45,7 @@ TEST(FlightJoin, a_rank_that_holds_up_others_has_a_history_in_the_traces) {
   const auto job = joined(2);
   ASSERT_TRUE(job->result.flight.hangs.hangs());
   ASSERT_FALSE(job->result.flight.history.empty());
-  EXPECT_TRUE(job->result.flight.history[0].starts_with("rank 2 held everybody up in the recorded steps already"))
+  EXPECT_TRUE(job->result.flight.history[0].starts_with("rank 2 already held up all others in the recorded steps"))
       << job->result.flight.history[0];
   const std::vector<RankFinding> findings = rank_findings(job->result);
   EXPECT_EQ(findings[0].id, "hang");

@@ -73,8 +73,8 @@ Result<std::vector<std::string>> find_rank_files(const std::vector<std::string>&
       if (has_ending(path, {kPartEnding})) parts.push_back(path);
     }
     if (traces.empty() && parts.empty()) {
-      return Error{name +
-                   ": no trace in this folder (.lane, .json, .json.gz, .part); record one a rank with firelane record"};
+      return Error{
+          name + ": no trace in this folder (.lane, .json, .json.gz, .part); record one per rank with firelane record"};
     }
     std::sort(traces.begin(), traces.end());
     std::erase_if(parts, [&](const std::string& part) {
@@ -113,7 +113,7 @@ Result<void> gather(std::vector<std::string> files, const GatherOptions& options
       // A file that holds neither collectives nor a rank (a configuration, a table) is no rank's trace.
       const bool other = part.ok() && part.value().rank < 0 && part.value().collectives.size() == 0;
       const std::string why = !part.ok() ? part.error().message
-                              : other    ? ordered[i].second + ": says neither its rank nor has collectives"
+                              : other    ? ordered[i].second + ": has neither a rank nor collectives"
                                          : "";
       if (why.empty()) intake.add(std::move(part).value());
       const std::lock_guard lock(mutex);

@@ -112,7 +112,7 @@ class MachineFinder {
       against += is_against(each) ? 1 : 0;
       out.log_chance += each.same.may_be ? each.same.log_chance : 0;
     }
-    // Of many, one fits badly by chance.
+    // With many, one fits badly by chance.
     constexpr double kBadly = 0.01;
     constexpr double kLogUnusual = -6.9;
     out.is_denied = log_chance_of_hits(against, seen, kBadly) < kLogUnusual;

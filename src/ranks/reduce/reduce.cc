@@ -288,11 +288,12 @@ void add_notes(const Intake& intake, Reduction& out) {
   if (out.ranks < out.world_size) {
     out.notes.push_back(
         std::to_string(out.ranks) + " of " + std::to_string(out.world_size) +
-        " ranks are here: waits are at least what is shown, since a rank that is missing may have been the last");
+        " ranks are here: waits are at least as long as shown, since a missing rank may have been the last");
   }
   if (out.ranks == 1) {
     out.notes.emplace_back(
-        "one rank alone cannot tell waiting from moving: give the traces of the other ranks of the same run");
+        "with one rank, waiting cannot be separated from data transfer: give the traces of the other ranks of the same "
+        "run");
   }
   size_t unknown = 0;
   size_t inconsistent = 0;

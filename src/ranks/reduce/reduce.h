@@ -169,7 +169,7 @@ struct Pipeline {
   double last_stage_share = -1;       // M_S: of what uneven work costs, what the last stage explains; -1 not known
 };
 
-// Of the critical path, what one rank did, or one kind of collective.
+// Share of the critical path of one rank, or of one kind of collective.
 struct PathShare {
   int64_t rank = -1;  // that the path runs through
   std::string what;   // "computing", "moving", "waiting or moving", "idle: DataLoader"

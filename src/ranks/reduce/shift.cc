@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kLeastPairs = 6;  // of a shift that is taken
 
-// Of groups that both have. Few rows are laid onto many: shifts are looked for from some of the rows that are laid, and
-// those of many, most of which the few cannot have, would not find the true one.
+// For groups that both have. Few rows are laid onto many: shifts are looked for from some of the rows that are laid,
+// and those of many, most of which the few cannot have, would not find the true one.
 bool knows_more(const Island& a, const Island& b) {
   size_t of_a = 0;
   size_t of_b = 0;

@@ -8,7 +8,7 @@
 //
 //   each other one scatters so much more that, were it the true one, estimates of the same noise would be as different
 //   with a probability of 1e-8 (the tail of the F distribution: how many collectives there are counts, and nothing is
-//   assumed about the noise but that it comes anew with each collective; where it does not, they count as fewer), or
+//   assumed about the noise but that it is independent for each collective; where it does not, they count as fewer), or
 //   lacks partners that it should have had, or is one that no clock can have;
 //
 //   and the true one is among them: a clock that is off by at most 50 ms puts the rows onto something that was

@@ -52,7 +52,7 @@ ShiftJudge::ShiftJudge(const Intake& intake, const Island& island, const Island&
   middle_ns_ = (seen_.front().end_ns + seen_.back().end_ns) / 2;
 }
 
-// Of a long recording, what lies in the middle of what both have: enough to tell one shift from another.
+// For a long recording, the middle of what both have: enough to tell one shift from another.
 void ShiftJudge::keep_middle() {
   constexpr size_t kMostSeen = 512;
   if (seen_.size() <= kMostSeen) return;

@@ -26,11 +26,11 @@ struct ShiftFit {
   // Collectives that follow each other closely are one burst: where a step took longer, all of them lie off.
   size_t bursts = 0;
   double burst_variance = 0;  // of the steps from one burst to the next
-  // Of collectives of which every rank is here: of the time from the last start to the first end, beside what is usual
+  // For collectives of which every rank is here: of the time from the last start to the first end, beside what is usual
   // for the kind. A collective ends when the last one has come and the data has moved, whoever that was.
   double arrival_variance = 0;
   double arrival_degrees = 0;
-  // Of collectives that synchronize, how many a rank would leave before another has come, wherever the line lies.
+  // For collectives that synchronize, how many a rank would leave before another has come, wherever the line lies.
   size_t contradicted = 0;
   size_t synchronized = 0;
   double count() const { return static_cast<double>(pairs.size()); }

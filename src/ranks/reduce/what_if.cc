@@ -43,7 +43,7 @@ class WhatIfs {
     const std::vector<int64_t> faster = with_twice_the_bandwidth();
     auto overlap = later({.overlap = true});
     auto bandwidth = later({.transfer_ns = faster});
-    add("perfect-overlap", "all collectives hidden by computing, as far as there is any", overlap.get());
+    add("perfect-overlap", "all collectives overlapped with compute, as far as possible", overlap.get());
     add("twice-the-bandwidth", "links twice as fast, with the same latency", bandwidth.get());
     for (const Straggler& s : out_.stragglers) {
       const std::string who = s.whole_host ? "the ranks of " + s.host : "rank " + std::to_string(s.rank);

@@ -36,7 +36,7 @@ struct JobSpec {
   double jitter = 0.02;          // of each piece of work, relative
   double end_spread_ns = 3'000;  // ends of a collective lie this far apart
   double host_spread_ns = 0;     // and those of a host together as far from those of others
-  bool spread_by_step = false;   // for all collectives of a step alike, not for each anew
+  bool spread_by_step = false;   // for all collectives of a step alike, not drawn again for each
   bool overlap = false;          // ranks work on beside the all_reduce of gradients, as DDP's and FSDP's do
   // clocks
   double offset_ns = 10e6;  // at most, either way

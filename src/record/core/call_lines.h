@@ -9,8 +9,9 @@
 namespace firelane::record {
 
 struct CallLines {
-  // A number that stands for the line, 0 if there is none. `position` is where the thread is in Python; where it is
-  // there already, 0: an operator that another one calls has that one's line.
+  // A number that stands for the line, 0 if there is none. `position`: where in Python the thread was when it called
+  // the operator around this one, 0 if there is none; becomes where it is now. In the same place, 0: an operator that
+  // another one calls has that one's line.
   uint64_t (*find)(uint64_t& position) noexcept = nullptr;
   // What find() found last on this thread, innermost first: the line of an installed package, if the program called the
   // operator through one, the program's line, and the one that called its function: "model.py(41): Net.forward;

@@ -106,7 +106,7 @@ class Drain final : private DeviceSink {
   std::mutex source_mutex_;
   DeviceSource* source_ = nullptr;  // guarded by source_mutex_
 
-  // Of the drain's thread only.
+  // Used by the drain's thread only.
   std::vector<ThreadBuffer*> threads_;
   std::unordered_map<ThreadBuffer*, ThreadState> states_;
   format::SectionWriter section_;

@@ -17,7 +17,7 @@ struct ThreadTimes {
   pid_t thread = 0;
 };
 
-// Of whichever thread asks. Keeps one file open from the first look until close(). Not thread-safe.
+// For whichever thread asks. Keeps one file open from the first look until close(). Not thread-safe.
 class ThreadTimesReader {
  public:
   ThreadTimesReader() = default;

@@ -105,7 +105,7 @@ std::string explain(const CuptiApi& api, CUptiResult result) {
     case CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED:
       return reason + ": this driver, GPU or machine does not allow tracing; update the driver";
     case CUPTI_ERROR_NOT_INITIALIZED:
-    case CUPTI_ERROR_INVALID_DEVICE: return reason + ": no NVIDIA GPU can be used here; nvidia-smi says why";
+    case CUPTI_ERROR_INVALID_DEVICE: return reason + ": no NVIDIA GPU can be used here; nvidia-smi shows why";
     default: return reason + ": the trace has the CPU only";
   }
 }

@@ -29,10 +29,10 @@ TEST_F(Explain, a_driver_that_is_older_than_cupti_is_named_with_both_versions) {
 }
 
 TEST_F(Explain, within_a_major_version_the_driver_is_not_to_blame) {
-  EXPECT_TRUE(says(CUPTI_ERROR_NOT_INITIALIZED, "nvidia-smi says why"));
+  EXPECT_TRUE(says(CUPTI_ERROR_NOT_INITIALIZED, "nvidia-smi shows why"));
   api.get_version = [](uint32_t* version) { return *version = 26, CUPTI_SUCCESS; };  // CUDA 12.8
   api.driver_call = [](int* version) { return *version = 12'020, CUDA_SUCCESS; };
-  EXPECT_TRUE(says(CUPTI_ERROR_NOT_INITIALIZED, "nvidia-smi says why"));
+  EXPECT_TRUE(says(CUPTI_ERROR_NOT_INITIALIZED, "nvidia-smi shows why"));
   api.driver_call = nullptr;
   EXPECT_TRUE(says(CUPTI_ERROR_NOT_COMPATIBLE, "update the driver"));
 }

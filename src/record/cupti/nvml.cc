@@ -46,7 +46,7 @@ std::optional<NvmlApi> load_nvml(std::string& reason) noexcept {
   find_symbol(library, "nvmlDeviceGetTemperature", api.temperature);
   find_symbol(library, "nvmlDeviceGetMemoryInfo", api.memory);
   if (const int result = api.init(); result != 0) {
-    reason = "GPU power: NVML failed to start (error " + std::to_string(result) + "); nvidia-smi says why";
+    reason = "GPU power: NVML failed to start (error " + std::to_string(result) + "); nvidia-smi shows why";
     return std::nullopt;
   }
   return api;

@@ -15,9 +15,9 @@ std::optional<PmApi> load_pm_sampling(std::string& reason) noexcept {
   FL_PM_FUNCTIONS(FL_FIND)
 #undef FL_FIND
   if (complete) return api;
-  reason = "this CUPTI has no PM sampling, which came with CUDA 12.6; update torch or CUDA";
+  reason = "this CUPTI has no PM sampling, which needs CUDA 12.6; update torch or CUDA";
 #else
-  reason = "this recorder was built with CUPTI's headers of before CUDA 12.6; build one with newer ones";
+  reason = "this recorder was built with CUPTI's headers from before CUDA 12.6; build one with newer headers";
 #endif
   return std::nullopt;
 }
@@ -30,7 +30,7 @@ std::string explain_metrics(const CuptiApi& api, CUptiResult result) {
     case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
     case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
       return name +
-             ": the GPU's counters are for administrators here; load the driver with "
+             ": the GPU's counters are for administrators only; load the driver with "
              "NVreg_RestrictProfilingToAdminUsers=0, or run with CAP_SYS_ADMIN (docker run --cap-add=SYS_ADMIN)";
     case CUPTI_ERROR_HARDWARE_BUSY:
     case CUPTI_ERROR_INVALID_OPERATION:

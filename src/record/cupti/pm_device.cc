@@ -317,7 +317,7 @@ CUptiResult PmDevice::stop() noexcept {
   return pm_.stop(&stop);
 }
 
-// After an overflow CUPTI gives no sample any more, until sampling begins anew.
+// After an overflow CUPTI gives no more samples until sampling is restarted.
 CUptiResult PmDevice::recover() noexcept {
   const CUptiResult result = clear_data();
   if (result != CUPTI_SUCCESS || !is_started_) return result;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
+#include <cstring>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -83,7 +85,19 @@ uint64_t key_of(const PyCodeObject* code) noexcept {
                   reinterpret_cast<uintptr_t>(code->co_filename));
 }
 
-// For the few that are told, also by what stands in the name: its address may have been another file's, too.
+#if PY_VERSION_HEX < 0x030C0000
+// Of the begin, the end and the size: enough to tell what was compiled from other lines.
+uint64_t hash_of_table(const char* table, size_t size) noexcept {
+  std::array<uint64_t, 3> words{};
+  if (size < sizeof(words)) return hash_text({table, size});
+  std::memcpy(words.data(), table, 2 * sizeof(uint64_t));
+  std::memcpy(&words[2], table + size - sizeof(uint64_t), sizeof(uint64_t));
+  return mix_hash(words[0] ^ size, words[1] ^ std::rotl(words[2], 32));
+}
+#endif
+
+// For the few that are told, also by what stands in the name, whose address may have been another file's, and in the
+// table of lines: code may be compiled again under the same name.
 uint64_t exact_key_of([[maybe_unused]] const PyCodeObject* code, uint64_t key) noexcept {
 #if PY_VERSION_HEX >= 0x030C0000
   return key;
@@ -93,7 +107,9 @@ uint64_t exact_key_of([[maybe_unused]] const PyCodeObject* code, uint64_t key) n
   const Py_ssize_t size = PyUnicode_GET_LENGTH(name) * static_cast<Py_ssize_t>(PyUnicode_KIND(name));
   const char* end = static_cast<const char*>(PyUnicode_DATA(name)) + size;
   const Py_ssize_t tail = std::min(size, kTail);
-  return mix_hash(key ^ static_cast<uint64_t>(size), hash_text({end - tail, static_cast<size_t>(tail)}));
+  PyObject* table = code->co_linetable;
+  return mix_hash(key ^ static_cast<uint64_t>(size) ^ hash_text({end - tail, static_cast<size_t>(tail)}),
+                  hash_of_table(PyBytes_AS_STRING(table), static_cast<size_t>(PyBytes_GET_SIZE(table))));
 #endif
 }
 
@@ -122,9 +138,9 @@ uint64_t find_line(uint64_t& position) noexcept {
     position = 0;
     return 0;
   }
-  const uint64_t here = mix_hash(reinterpret_cast<uintptr_t>(frame), instruction_of(frame));
-  if (here == position) return 0;
-  position = here;
+  const uint64_t around = position;
+  position = mix_hash(reinterpret_cast<uintptr_t>(frame), instruction_of(frame));
+  if (position == around) return 0;
   Found found;
   uint64_t line = 0;
   bool in_program = false;
@@ -151,14 +167,26 @@ std::string_view shown_path(const SourcePaths& paths, std::string_view path) noe
   return packages == std::string_view::npos ? path : path.substr(path.rfind('/', packages) + 1);
 }
 
+// Not by PyCode_Addr2Line, which also reads what a debugger in another thread has added to the code.
+int line_at(const CallSite& site) noexcept {
+  int line = site.code->co_firstlineno;
+  if (site.offset < 0) return line;
+#if PY_VERSION_HEX >= 0x030B0000
+  int column = 0, end_line = 0, end_column = 0;
+  PyCode_Addr2Location(site.code, site.offset, &line, &column, &end_line, &end_column);
+#else
+  line = PyCode_Addr2Line(site.code, site.offset);
+#endif
+  return line > 0 ? line : site.code->co_firstlineno;
+}
+
 void append_line(FixedText& out, Frame* frame) noexcept {
   const CallSite site = site_in(frame);
   std::array<char, kPathSize> place;
   FixedText path(place);
   append_text(path, site.code->co_filename);
   const SourcePaths* paths = SourcePaths::current();
-  out << (paths == nullptr ? path.view() : shown_path(*paths, path.view())) << "("
-      << (site.offset < 0 ? site.code->co_firstlineno : PyCode_Addr2Line(site.code, site.offset)) << "): ";
+  out << (paths == nullptr ? path.view() : shown_path(*paths, path.view())) << "(" << line_at(site) << "): ";
 #if PY_VERSION_HEX >= 0x030B0000
   append_text(out, site.code->co_qualname);  // "Attention.forward"
 #else

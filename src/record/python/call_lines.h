@@ -13,7 +13,7 @@ namespace firelane::python_hooks {
 // With the GIL. Both pointers are null if it is not known how this version of Python keeps its frames.
 record::CallLines call_lines() noexcept;
 
-// ns that asking for the line adds to an operator, measured now. With the GIL.
+// ns that asking for the line adds to an operator, measured now. With the GIL. REQUIRES: call_lines() gave pointers.
 double measure_line_cost() noexcept;
 
 }  // namespace firelane::python_hooks

@@ -23,7 +23,7 @@ class ModuleNames {
     return it == names_.end() ? nullptr : &it->second;
   }
   // Names `root` and its sub-modules; those that have a name keep it. An empty name: that of the variable which
-  // holds `root` in the calling Python frame, else none but the class. False with an exception set.
+  // holds `root` in the calling Python frame, otherwise just the class. False with an exception set.
   bool add_tree(PyObject* root, std::string name);
   void forget(PyObject* module);
   void clear();

@@ -3,6 +3,7 @@
 #include <ATen/record_function.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -25,13 +26,22 @@ constinit thread_local bool t_is_known __attribute__((tls_model("initial-exec"))
 
 std::atomic<bool> g_inherited{false};
 Wanted g_wanted;  // set while no callback is on
+// Of g_wanted. An op that began while a callback was on may come here after the next recording has begun: where there
+// is something to find, there is always something to describe it.
+std::atomic<decltype(record::CallLines::find)> g_find_line{nullptr};
+std::atomic<decltype(record::CallLines::describe)> g_describe_line{nullptr};
 // TorchScript functions that this thread is in; negative if recording began inside.
 constinit thread_local int32_t t_script_depth __attribute__((tls_model("initial-exec"))) = 0;
 
-// Where in the Python program this thread was when it last asked for a line.
-constinit thread_local uint64_t t_position __attribute__((tls_model("initial-exec"))) = 0;
 // Ops that this thread is in and has begun while the hook was on.
 constinit thread_local int32_t t_depth __attribute__((tls_model("initial-exec"))) = 0;
+// Where in the Python program it called them, outermost first; beyond the array's end, the innermost one counts.
+constexpr int32_t kMostPositions = 16;
+constinit thread_local std::array<uint64_t, kMostPositions> t_positions __attribute__((tls_model("initial-exec"))) = {};
+
+uint64_t& position_at(int32_t depth) noexcept {
+  return t_positions[static_cast<size_t>(std::clamp(depth, 1, kMostPositions) - 1)];
+}
 
 void remember_thread(const at::RecordFunction& fn, const record::ThreadBuffer& buffer) noexcept {
   t_is_known = true;
@@ -100,12 +110,14 @@ inline void attach_call_id(record::ThreadBuffer* b, const at::RecordFunction& fn
 // The line that was found last on this thread.
 [[gnu::noinline]] record::TextSlot define_line(record::ThreadBuffer* b, uint64_t line) noexcept {
   std::array<char, 2048> text;
-  return b->define_content(line, {text.data(), g_wanted.lines.describe(text.data(), text.size())});
+  const auto describe = g_describe_line.load(std::memory_order_relaxed);
+  return b->define_content(line, {text.data(), describe(text.data(), text.size())});
 }
 
 // The line that calls the op, defined in the stream if it is new to it; 0: none, or that of the op around it.
-[[gnu::noinline]] uint64_t find_line(record::ThreadBuffer* b, uint64_t& position) noexcept {
-  const uint64_t line = g_wanted.lines.find(position);
+[[gnu::noinline]] uint64_t find_line(record::ThreadBuffer* b, decltype(record::CallLines::find) find,
+                                     uint64_t& position) noexcept {
+  const uint64_t line = find(position);
   if (line != 0 && b->find_content(line) == record::kNoSlot) [[unlikely]]
     define_line(b, line);
   return line;
@@ -126,7 +138,8 @@ inline void attach_line(record::ThreadBuffer* b, uint64_t line) noexcept {
   record::ThreadBuffer* b = record::recording_thread();
   if (b == nullptr) return;
   uint64_t position = 0;
-  const uint64_t line = g_wanted.lines.find == nullptr ? 0 : find_line(b, position);
+  const auto find = g_find_line.load(std::memory_order_acquire);
+  const uint64_t line = find == nullptr ? 0 : find_line(b, find, position);
   const record::TextSlot name = b->text(fn.name());
   b->async_begin(now_ticks(), name, format::Scope::kUser, reinterpret_cast<uintptr_t>(&fn));
   attach_line(b, line);
@@ -166,9 +179,11 @@ inline void begin_op(record::ThreadBuffer* b, const at::RecordFunction& fn) noex
 
 inline void begin(record::ThreadBuffer* b, const at::RecordFunction& fn) noexcept {
   uint64_t line = 0;
-  if (g_wanted.lines.find != nullptr) {  // before the op's clock is read
-    if (t_depth == 1) t_position = 0;
-    line = find_line(b, t_position);
+  if (const auto find = g_find_line.load(std::memory_order_acquire);
+      find != nullptr) {  // before the op's clock is read
+    uint64_t position = t_depth > 1 ? position_at(t_depth - 1) : 0;
+    line = find_line(b, find, position);
+    position_at(t_depth) = position;
   }
   begin_op(b, fn);
   attach_line(b, line);
@@ -178,6 +193,7 @@ inline void begin(record::ThreadBuffer* b, const at::RecordFunction& fn) noexcep
 }
 
 [[gnu::noinline]] void not_recording() noexcept {
+  position_at(t_depth) = 0;
   if (g_inherited.load(std::memory_order_relaxed)) park_hooks_in_child();
 }
 
@@ -280,6 +296,8 @@ at::RecordFunctionCallback callback_of(const Hook& hook, Choice choice) {
 
 void enable_op_hook(OpDetail detail, Wanted wanted) {
   g_wanted = wanted;
+  if (wanted.lines.find != nullptr) g_describe_line.store(wanted.lines.describe, std::memory_order_relaxed);
+  g_find_line.store(wanted.lines.find, std::memory_order_release);
   static const int registered = ::pthread_atfork(nullptr, nullptr, [] {
     t_is_known = false;
     t_script_depth = 0;

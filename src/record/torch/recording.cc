@@ -117,7 +117,7 @@ void Recording::stop() noexcept {
   if (session_->options().tensors) {
     release_tensors();
     if (const uint64_t count = tensors_not_held(); count > 0)
-      session_->add_loss("tensors: more than 200,000 were seen, so that some addresses mean several", count);
+      session_->add_loss("tensors: more than 200,000 were seen, so some addresses refer to several", count);
   }
   if (device_ != nullptr) device_->stop();
   if (const uint64_t count = cpu_memory_untracked(); count > 0 && session_->options().memory) {

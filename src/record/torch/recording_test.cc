@@ -7,6 +7,7 @@
 #include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -14,6 +15,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "record/core/testing.h"
@@ -72,6 +74,35 @@ TEST(Recording, light_steps_have_no_ops_and_no_memory_until_full_ones_begin) {
   EXPECT_EQ(lines_with(text, "begin \"aten::mul\"").size(), 1u);
   EXPECT_EQ(lines_with(text, "note level full").size(), 1u);
   EXPECT_EQ(lines_with(text, " memory 0 address ").size(), 2u) << text;  // of add and mul
+}
+
+std::atomic<int> g_stage{0};  // 1: an op asks for its line; 2: it gets one
+
+TEST(Recording, an_op_that_asks_for_its_line_while_the_next_recording_begins_without_lines_crashed) {
+  TemporaryFolder folder;
+  const record::CallLines slow = {.find = [](uint64_t& position) noexcept -> uint64_t {
+                                    int before = 0;
+                                    if (g_stage.compare_exchange_strong(before, 1)) {
+                                      g_stage.notify_all();
+                                      g_stage.wait(1);
+                                    }
+                                    return position = 7;
+                                  },
+                                  .describe = [](char* text, size_t) noexcept -> size_t {
+                                    *text = 'a';
+                                    return 1;
+                                  }};
+  auto first = Recording::start({.lines = true, .call_lines = slow, .output = folder / "first.lane"});
+  ASSERT_TRUE(first.ok());
+  std::thread op([] { at::ones({2}); });
+  g_stage.wait(0);
+  first.value()->stop();
+  auto second = Recording::start({.output = folder / "second.lane"});
+  ASSERT_TRUE(second.ok());
+  g_stage = 2;
+  g_stage.notify_all();
+  op.join();
+  second.value()->stop();
 }
 
 TEST(Recording, what_is_written_differently_has_another_key) {

@@ -121,7 +121,7 @@ print(*(event.name for event in theirs.events()))
 
 
 def call_on_a_thread_of_c(*functions):
-    """Each function enters Python anew, from one thread that Python did not make."""
+    """Each function enters Python again, from one thread that Python did not make."""
     library = ctypes.CDLL(None)
     callback = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
     errors = []

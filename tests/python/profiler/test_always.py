@@ -323,16 +323,17 @@ if step == 300:
     subprocess.run([{FIRELANE!r}, "trigger", str(os.getpid()), "--reason", "loss is odd"], check=True)
 if step > 300 and step % 20 == 0:
     from pathlib import Path
-    if list(Path("run/kept").glob("*-trigger/after.lane")):
+    if list(Path("my run/kept").glob("*-trigger/after.lane")):
         sys.exit(0)
 """
-    command = (FIRELANE, "record", "--always", "--budget", "50%", "-o", "run", "--", sys.executable)
+    command = (FIRELANE, "record", "--always", "--budget", "50%", "-o", "my run", "--", sys.executable)
     done = run_program(tmp_path, LOOP, "1000000", ask, command=command)
     assert done.returncode == 0 and "asked; the next steps are recorded into" in done.stdout
-    incidents = list((tmp_path / "run/kept").glob("*-trigger"))
+    incidents = list((tmp_path / "my run/kept").glob("*-trigger"))
     assert len(incidents) == 1 and "loss is odd" in (incidents[0] / "incident.txt").read_text()
     assert (incidents[0] / "after.lane").exists()
-    assert "windows recorded for" in done.stderr and "next: firelane why run" in done.stderr
+    assert "windows recorded for" in done.stderr and "next: firelane why 'my run'\n" in done.stderr
+    assert f"then: firelane why '{tmp_path.resolve() / 'my run'}'\n" in done.stdout
 
 
 @needs_command

@@ -176,7 +176,7 @@ def test_without_the_sdk_there_is_one_line(monkeypatch, capsys, tmp_path):
     ours._always.plan.opentelemetry = True
     ours.open(tmp_path)
     assert capsys.readouterr().err == (
-        "firelane: no OpenTelemetry: install opentelemetry-sdk where the program runs; recording goes on without\n"
+        "firelane: no OpenTelemetry: install opentelemetry-sdk where the program runs; recording continues without it\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""`firelane attach PID`: a program that runs already is recorded, and goes on as if nothing had been."""
+"""`firelane attach PID`: a program that is already running is recorded, and goes on as if nothing had been."""
 
 import json
 import os
@@ -82,11 +82,12 @@ def training(tmp_path_factory):
 
 
 def test_steps_of_a_running_program_are_recorded(training):
-    done = attach(training, "--steps", "3", "--shapes", "-o", "one.lane")
+    done = attach(training, "--steps", "3", "--shapes", "-o", "step one.lane")
     assert done.returncode == 0, done.errors
     assert "attached to" in done.errors and "Traceback" not in done.errors
-    assert "3 steps recorded" in done.output and "next: firelane diagnose one.lane" in done.output
-    trace = firelane.open(training.folder / "one.lane")
+    assert "3 steps recorded" in done.output and "next: firelane diagnose 'step one.lane'" in done.output
+    assert done.output.endswith("firelane view 'step one.lane'\n")
+    trace = firelane.open(training.folder / "step one.lane")
     assert [row["number"] for row in trace.steps] == [4, 5, 6]
     names = [row["name"] for row in trace.host_slices]
     assert names.count("Optimizer.step#AdamW.step") == 3 and "aten::addmm" in names
@@ -114,7 +115,7 @@ def test_of_two_attaches_at_once_one_is_refused(training):
             finish(first)
             pytest.fail(first.errors)
     second = attach(training, "--steps", "1", "-o", "second.lane")
-    assert second.returncode == 1 and "an attach to it is under way already" in second.errors
+    assert second.returncode == 1 and "another attach to it is in progress" in second.errors
     assert not (training.folder / "second.lane").exists()
     first.send_signal(signal.SIGINT)  # Ctrl-C: whatever was recorded until then
     finish(first)

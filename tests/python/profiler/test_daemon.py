@@ -105,15 +105,15 @@ def test_unmodified_pytorch_is_traced_and_only_the_process_that_is_meant(place):
     folder, environment = place
     with daemon(environment) as first, program(environment) as meant, program(environment) as other:
         wait_until_known(environment, meant, other)
-        path, ops = folder / f"one_{meant.pid}.json", set()
+        path, ops = folder / f"step one_{meant.pid}.json", set()
         while not ops:  # Kineto's window is a time, in which the program may get no core
-            done = trace(environment, meant.pid, "-o", folder / "one.json", "--duration-ms", "100", "--shapes")
+            done = trace(environment, meant.pid, "-o", folder / "step one.json", "--duration-ms", "100", "--shapes")
             assert done.returncode == 0, done.stderr
-            assert done.stdout.startswith(f"wrote {path}; next: firelane diagnose {path}")
+            assert done.stdout.startswith(f"wrote '{path}'; next: firelane diagnose '{path}', firelane view '{path}'")
             assert sorted(file.name for file in folder.glob("*.json")) == [path.name]
             ops = {row["name"] for row in _trace.open(path).host_slices}
         assert any(name.startswith("aten::") for name in ops)
-        again = trigger(environment, meant.pid, "-o", folder / "one.json")
+        again = trigger(environment, meant.pid, "-o", folder / "step one.json")
         assert again.returncode == 1 and "exists; add --force" in again.stderr
 
         # A second daemon is refused; one that was killed leaves its file behind, and the next takes over.

@@ -95,6 +95,38 @@ def test_python_code_inside_an_operator_has_lines_of_its_own():
     assert ("aten::add", line_of(Doubled.backward, "gradient + gradient")) in lines
 
 
+class Summed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.sum()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        for _ in range(3):
+            gradient = gradient * 0.5
+        return gradient.expand(4)
+
+
+def test_a_loop_inside_an_operator_had_its_line_in_the_first_round_only():
+    """An operator at the place of the one before it was taken for one that this one calls."""
+    x = torch.randn(4, requires_grad=True)
+    found = [
+        short(stack) for name, stack in stacks_of(lambda: Summed.apply(x).backward()) if name == "aten::mul" and stack
+    ]
+    assert found == [line_of(Summed.backward, "gradient * 0.5")] * 3
+
+
+def test_code_that_is_compiled_again_under_the_same_name_had_the_lines_of_the_code_before():
+    x = torch.randn(8)
+
+    def run():
+        for i in range(50):
+            exec(compile("\n" * i + "x.exp()", "same.py", "exec"), {"x": x})
+
+    found = [short(stack) for name, stack in stacks_of(run) if name == "aten::exp"]
+    assert found == [f"same.py({i + 1}): <module>" for i in range(50)]
+
+
 def test_threads_have_their_own_lines_and_threads_without_python_none():
     x = torch.randn(64)
 

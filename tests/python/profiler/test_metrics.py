@@ -108,7 +108,7 @@ def test_the_command_takes_it_with_and_without_a_list(tmp_path):
         (["--metrics", "all"], "'all' is not one of CUPTI's metrics"),
         (["--metric-interval", "2ms"], "--metric-interval requires --metrics"),
         (["--metrics", "--metric-interval", "nanms"], "between 20us and 1000ms"),
-        (["--metrics=,"], "a list without names; --metrics alone takes the default set"),
+        (["--metrics=,"], "a list without names; --metrics alone records the default set"),
         (["--metrics=sm"], "'sm' is not one of CUPTI's metrics"),
         (["--metrics", "--metric-interval", "1s"], "between 20us and 1000ms"),
         (["--metrics", "--metric-interval", "-1ms"], "between 20us and 1000ms"),

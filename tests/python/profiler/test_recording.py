@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import platform
+import re
 import time
 
 import pytest
@@ -78,6 +79,17 @@ def test_a_diagnosis_needs_a_complete_cycle():
         prof.diagnose()
     prof.stop()
     assert "nothing to analyze" in str(prof.diagnose())
+
+
+def test_the_code_that_a_diagnosis_of_nothing_recommends_marks_steps():
+    prof = profile()
+    prof.start()
+    prof.stop()
+    said = " ".join(str(prof.diagnose()).split())
+    (code,) = re.findall(r"run some steps inside `(with .*?:)`, with prof[.]step[(][)] after each", said)
+    names = {"firelane": firelane, "add": add}
+    exec(f"{code}\n    for _ in range(3):\n        add()\n        prof.step()", names)
+    assert [row["number"] for row in names["prof"].trace.steps] == [1, 2]
 
 
 def test_each_cycle_gets_its_own_file(own_folder):

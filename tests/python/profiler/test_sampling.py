@@ -24,7 +24,7 @@ from firelane import _auto, _trace
 ROOT = Path(__file__).resolve().parents[3]
 FIRELANE = os.environ.get("FIRELANE_BINARY", str(ROOT / "build/release/firelane"))
 needs_command = pytest.mark.skipif(not Path(FIRELANE).exists(), reason=f"no {FIRELANE}; make build")
-RANGE = "is not a rate between 0.1 and 10000 looks a second"
+RANGE = "is not a rate between 0.1 and 10000 samples per second"
 
 
 class FakeSampler:
@@ -159,10 +159,10 @@ def test_a_program_that_forks_while_it_is_sampled_keeps_its_samples(tmp_path):
         (["--sample", "--sample-rate", "0"], "--sample-rate: 0 " + RANGE),
         (["--sample", "--sample-rate", "fast"], "--sample-rate: 'fast' is not a number"),
         (["--sample-rate", "500"], "--sample-rate requires --sample"),
-        (["--sample", "100"], "--sample: '100': takes no value; the rate is --sample-rate 100"),
-        (["--sample=100"], "--sample: '100': takes no value; the rate is --sample-rate 100"),
+        (["--sample", "100"], "--sample: '100': takes no value; set the rate with --sample-rate 100"),
+        (["--sample=100"], "--sample: '100': takes no value; set the rate with --sample-rate 100"),
         (["--sample", "often"], "--sample: 'often': takes no value"),
-        (["--always", "--sample"], "--sample is not for --always"),
+        (["--always", "--sample"], "--sample cannot be combined with --always"),
     ],
 )
 def test_the_command_refuses_in_one_line_what_it_would_ignore_or_run(flags, words):
@@ -206,4 +206,4 @@ def test_a_process_behind_attachs_flag_is_no_rate():
     done = subprocess.run(asked, capture_output=True, text=True, check=False)
     assert "1073741823: no such process" in done.stderr
     done = subprocess.run([*asked[:-1], "100", "1073741823"], capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and "the rate is --sample-rate 100" in done.stderr
+    assert done.returncode == 2 and "set the rate with --sample-rate 100" in done.stderr

@@ -68,4 +68,4 @@ def test_a_program_that_does_not_wait_for_input_is_left_alone(tmp_path):
     done = firelane_command(tmp_path, "tune", "--steps", "5", "--", sys.executable, "program.py", "--batch", "1")
     assert done.returncode == 0, done.stderr
     assert "left alone: loading: the program has no DataLoader" in done.stdout
-    assert done.stdout.endswith("nothing that was tried is faster than the program as it is\n")
+    assert done.stdout.endswith("nothing that was tried is faster than the unchanged program\n")

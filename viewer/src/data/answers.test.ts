@@ -59,8 +59,30 @@ test("the curves of an answer have the same length", () => {
 
 test("a step has a time for each part", () => {
   const rows = [{ step: 1, start_ns: 0, duration_ns: 1, parts_ns: [1], warmup: false }];
-  const overview = { ...(example("Overview") as object), steps: { parts: ["compute", "idle"], rows } };
+  const labels = ["computing", "waiting for another stream"];
+  const overview = { ...(example("Overview") as object), steps: { parts: ["compute", "idle: other_stream"], labels, rows } };
   expect(() => decodeAnswer("o", answers.overview, overview)).toThrow(/steps\.rows\[0\]\.parts_ns: expected 2 parts/);
+  const unnamed = { ...overview, steps: { ...overview.steps, labels: ["computing"] } };
+  expect(() => decodeAnswer("o", answers.overview, unnamed)).toThrow(/steps\.labels: expected 2 labels/);
+});
+
+test("a finding has its gain and its lines in words", () => {
+  const finding = {
+    id: "launch-overhead",
+    title: "the host cannot feed the device",
+    share_of_step_percent: 12,
+    gain: { low_ns: 1, high_ns: 2, saves: "1 ns to 2 ns per step", speedup: "1.05x to 1.11x as fast" },
+    evidence: { events: [], ranges: [] },
+    try: { text: "launch less often", code: "" },
+    at: "model.py(41): forward",
+    confidence: "high",
+    confirm_by: "",
+  };
+  const step = { low_ns: 1, high_ns: 2, known_from_text: "estimated", undecided: false, judged_steps: 3, device_busy_percent: 40 };
+  const diagnosis = { healthy: false, headline: "What to fix", why: "", step, lines: { of: "host", largest: [] }, findings: [finding], notes: [] };
+  expect(decodeAnswer("d", answers.diagnosis, diagnosis).findings[0].gain.speedup).toBe("1.05x to 1.11x as fast");
+  const silent = { ...diagnosis, findings: [{ ...finding, gain: { speedup: "" } }] };
+  expect(() => decodeAnswer("d", answers.diagnosis, silent)).toThrow(/findings\[0\]\.gain\.saves/);
 });
 
 test("a trace without memory events has no device and no curves", () => {

@@ -54,8 +54,9 @@ export type OfSteps = "light" | undefined;
 const columnKind = oneOf("text", "number", "duration", "bytes", "percent", "bandwidth", "small", "truth");
 
 // `name` keeps the protocol's snake_case: it is data (a CSV header, a SQL column), not one of our fields.
-const column = object({ name: string, label: string, kind: columnKind });
-export type Column = Decoded<typeof column> & {
+const column = object({ name: string, label: string, kind: columnKind, help: optional(string) });
+export type Column = Omit<Decoded<typeof column>, "help"> & {
+  help?: string; // a sentence on what it means
   signed?: boolean; // a difference: shown with its sign, and without a bar
 };
 
@@ -96,12 +97,16 @@ export type Report = Decoded<typeof report>;
 const topRow = tuple<[name: string, totalNs: number, count: number]>(string, number, number);
 export type TopRow = Decoded<typeof topRow>;
 
+// Whether the trace shows what limits a step.
+const state = oneOf("judged", "no_verdict", "empty");
+
 const stepRow = object({ step: number, startNs: number, durationNs: number, partsNs: array(number), warmup: boolean });
 export type StepRow = Decoded<typeof stepRow>;
 
 export const overview = object({
   environment: array(tuple<[label: string, value: string]>(string, string)),
   verdict: object({
+    state,
     label: string,
     reason: string,
     meaning: string,
@@ -109,32 +114,35 @@ export const overview = object({
     recordedStepNs: nullable(number),
     recordedSteps: ofSteps,
   }),
-  steps: refine(object({ parts: array(string), rows: array(stepRow), recordedSteps: ofSteps }), ({ parts, rows }) => {
+  // `labels` are the parts in words.
+  steps: refine(object({ parts: array(string), labels: array(string), rows: array(stepRow), recordedSteps: ofSteps }), ({ parts, labels, rows }) => {
+    if (labels.length !== parts.length) return new Mismatch(`${parts.length} labels`, labels, "labels");
     const wrong = rows.findIndex((row) => row.partsNs.length !== parts.length);
     return wrong < 0 ? null : new Mismatch(`${parts.length} parts`, rows[wrong].partsNs, `rows[${wrong}].parts_ns`);
   }),
   deviceBusy: array(object({ device: number, name: string, busyNs: number, windowNs: number, recordedSteps: ofSteps })),
   topOps: array(topRow),
+  topOpsBy: string,
   topKernels: array(topRow),
   topCollectives: array(topRow),
   missing: array(object({ question: string, reason: string, remedy: string })),
 });
 export type Overview = Decoded<typeof overview>;
 
-const place = object({ line: string, calledFrom: string, callers: array(string), timeNs: number, sharePercent: number, mostIn: string });
-export type Place = Decoded<typeof place>;
+// `name`: the line, and where it was called from, without folders.
+const place = object({ name: string, line: string, calledFrom: string, timeNs: number, sharePercent: number, mostIn: string });
 
 const finding = object({
   id: string,
   title: string,
   shareOfStepPercent: number,
-  gain: object({ lowNs: number, highNs: number, likelyNs: number, lowSpeedup: number, highSpeedup: number }),
+  gain: object({ saves: string, speedup: string }), // in words; both are "" where nothing is saved
   evidence: object({
     events: array(object({ table: string, row: number, name: string, startNs: number, durationNs: number })),
     ranges: array(object({ startNs: number, endNs: number })),
   }),
   try: object({ text: string, code: string }),
-  lines: array(place),
+  at: string, // the lines of the program behind it
   confidence: string,
   confirmBy: string,
 });
@@ -142,15 +150,15 @@ export type Finding = Decoded<typeof finding>;
 
 export const diagnosis = object({
   healthy: boolean,
+  headline: string, // above the findings, or instead of them; may be ""
   why: string,
   step: object({
-    stepNs: number,
     lowNs: number,
     highNs: number,
-    knownFrom: string,
+    knownFromText: string,
     undecided: boolean,
     judgedSteps: number,
-    deviceBusyNs: number,
+    deviceBusyPercent: number,
   }),
   lines: object({ of: oneOf("host", "device"), largest: array(place) }),
   findings: array(finding),
@@ -225,7 +233,7 @@ export const sliceDetail = object({
   category: string,
   selfNs: nullable(number),
   step: nullable(number),
-  occupancy: nullable(object({ percent: number, limit: string })),
+  occupancy: nullable(object({ percent: number, limitText: string })), // "": nothing limits it, or not known
   args: record(anything),
   stack: array(string),
   module: nullable(string),
@@ -255,7 +263,7 @@ export type SearchAnswer = Decoded<typeof searchAnswer>;
 
 export const findAnswer = object({ slice: nullable(foundSlice) });
 
-const gap = object({ lane: number, startNs: number, durationNs: number, cause: string });
+const gap = object({ lane: number, startNs: number, durationNs: number, causeText: string });
 export type Gap = Decoded<typeof gap>;
 
 export const gapAnswer = object({ gap: nullable(gap) });

@@ -132,7 +132,7 @@ function Compared(props: SidesProps & { report: Report }): JSX.Element {
   }, [props.report, all]);
   const tables = useMemo(() => {
     const options = tablesFor(report, props.set.source.stored);
-    const tools = <Checkbox label="also what is the same" value={all !== ""} onChange={(on) => setAll(on ? "all" : "")} />;
+    const tools = <Checkbox label="include unchanged parts" value={all !== ""} onChange={(on) => setAll(on ? "all" : "")} />;
     return { ...options, work: { ...options.work, tools } };
   }, [report]);
   const parts = report.tables.find((table) => table.name === "parts");

@@ -10,7 +10,7 @@ import { CopyButton } from "../../parts/clipboard";
 import { ShareBar } from "../../parts/share_bar";
 import { formatDuration, formatPercent } from "../../text/format";
 import { truncateMiddle, shortName } from "../../text/names";
-import { eventRef, capitalize, placesText, speedup } from "./diagnosis";
+import { capitalize, eventRef } from "./diagnosis";
 import "./finding_card.css";
 
 const kEvidence = 4;
@@ -22,9 +22,9 @@ export function FindingCard(props: {
 }): JSX.Element {
   const { finding } = props;
   const [explained, setExplained] = useState(false);
-  const gain = speedup(finding.gain);
+  const { saves, speedup } = finding.gain;
   // Of an allocation that failed, there is neither a share nor a gain.
-  const isOfTime = gain !== "" || finding.shareOfStepPercent > 0;
+  const isOfTime = saves !== "" || finding.shareOfStepPercent > 0;
   return (
     <article class="finding card" aria-labelledby={`finding-${finding.id}`}>
       <header class="finding-head">
@@ -45,13 +45,11 @@ export function FindingCard(props: {
             <div>
               <span class="figure-label">Fixing it saves</span>
               <span class="figure">
-                {gain === "" ? (
+                {saves === "" ? (
                   <span class="muted">nothing on its own</span>
                 ) : (
                   <>
-                    {formatDuration(finding.gain.lowNs)} to {formatDuration(finding.gain.highNs)} per step, likely{" "}
-                    {formatDuration(finding.gain.likelyNs)}
-                    <strong class="good"> {gain}</strong>
+                    {saves} <strong class="good">{speedup}</strong>
                   </>
                 )}
               </span>
@@ -78,9 +76,9 @@ export function FindingCard(props: {
           )}
         </div>
       )}
-      {finding.lines.length > 0 && (
+      {finding.at !== "" && (
         <p class="finding-lines">
-          <strong>In your program:</strong> <code>{placesText(finding.lines)}</code>
+          <strong>In your program:</strong> <code>{finding.at}</code>
         </p>
       )}
       <Evidence finding={finding} />

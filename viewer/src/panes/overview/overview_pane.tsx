@@ -13,7 +13,7 @@ import { StepBars } from "../../parts/steps/step_bars";
 import { StepsLabel } from "../../parts/steps/steps_label";
 import { formatDuration, formatNumber, formatPercent } from "../../text/format";
 import { shortName } from "../../text/names";
-import { capitalize, placeName } from "./diagnosis";
+import { capitalize } from "./diagnosis";
 import { FindingCard } from "./finding_card";
 import { DeviceBusy, Environment, Missing } from "./side_cards";
 import { VerdictCard } from "./verdict_card";
@@ -35,14 +35,14 @@ function OverviewPane(props: PaneProps): JSX.Element {
       <VerdictCard overview={found} diagnosis={diagnosis.value} />
       <div class="overview-columns">
         <div class="stack">
-          <Answered answer={diagnosis}>{(value) => <Findings trace={trace} diagnosis={value} isJudged={found.verdict.label !== "no verdict"} />}</Answered>
+          <Answered answer={diagnosis}>{(value) => <Findings trace={trace} diagnosis={value} />}</Answered>
           <LinesCard lines={diagnosis.value?.lines} />
           {found.steps.parts.length > 0 && <StepsCard steps={found.steps} />}
           <div class="pair">
             {(found.topOps.length > 0 || found.topCollectives.length === 0) && (
               <TopList
                 title="Top operators"
-                by={found.deviceBusy.length > 0 ? "device time" : "self CPU time"}
+                by={found.topOpsBy}
                 rows={found.topOps}
                 pane="ops"
                 empty={
@@ -71,32 +71,21 @@ function OverviewPane(props: PaneProps): JSX.Element {
   );
 }
 
-/** The command says the same (report/diagnose_report.cc): findings that save no time are no contradiction to it. */
-function nothingText(diagnosis: Diagnosis): string {
-  if (diagnosis.findings.length > 0) return "No change found that would make steps shorter";
-  return diagnosis.healthy ? "Nothing worth fixing" : "No fix found";
-}
-
-function Findings(props: { trace: TraceClient; diagnosis: Diagnosis; isJudged: boolean }): JSX.Element {
+function Findings(props: { trace: TraceClient; diagnosis: Diagnosis }): JSX.Element {
   const { diagnosis } = props;
+  const { headline, why } = diagnosis;
+  const isAbove = why === "" && diagnosis.findings.length > 0;
   return (
     <section class="stack" aria-label="Findings">
-      {diagnosis.why !== "" && (
+      {headline !== "" && !isAbove && (
         <div class={diagnosis.healthy ? "card healthy" : "card"}>
-          <h2>{nothingText(diagnosis)}</h2>
-          <p>{capitalize(diagnosis.why)}.</p>
+          <h2>{headline}</h2>
+          {why !== "" && <p>{capitalize(why)}.</p>}
         </div>
       )}
-      {!diagnosis.healthy && diagnosis.why === "" && diagnosis.findings.length === 0 && props.isJudged && (
-        <div class="card">
-          <h2>Not enough data</h2>
-          <p>This trace has too little in it to analyze. Record a few steps of the program, with operators and device:</p>
-          <pre class="code">firelane record -- python train.py</pre>
-        </div>
-      )}
-      {diagnosis.why === "" && diagnosis.findings.length > 0 && (
+      {isAbove && (
         <h2 class="section-title">
-          What to fix, largest first <StepsLabel />
+          {headline} <StepsLabel />
         </h2>
       )}
       {diagnosis.findings.map((finding, at) => (
@@ -134,7 +123,7 @@ function LinesCard(props: { lines?: Diagnosis["lines"] }): JSX.Element | null {
           {lines.largest.map((place) => (
             <tr key={place.line + place.calledFrom}>
               <td class="text" title={place.line}>
-                {placeName(place)} {place.mostIn && <span class="muted">{place.mostIn}</span>}
+                {place.name} {place.mostIn && <span class="muted">{place.mostIn}</span>}
                 <ShareBar percent={place.sharePercent} class="under" />
               </td>
               <td class="number muted">{formatPercent(place.sharePercent)}</td>

@@ -16,7 +16,7 @@ const kShownAtFirst = 4;
 
 export function DeviceBusy(props: { trace: TraceClient; overview: Overview }): JSX.Element | null {
   const devices = props.overview.deviceBusy;
-  if (devices.length === 0 && !props.overview.verdict.stepNs) return null; // stacks and dumps say nothing about devices
+  if (devices.length === 0 && props.overview.verdict.state !== "judged") return null; // stacks and dumps say nothing about devices
   return (
     <section class="card">
       <h2>

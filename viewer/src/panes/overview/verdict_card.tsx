@@ -2,15 +2,9 @@
 
 import type { JSX } from "preact";
 import type { Diagnosis, Overview } from "../../data/answers";
-import { formatDuration, formatShare } from "../../text/format";
+import { formatDuration, formatPercent } from "../../text/format";
 import { capitalize } from "./diagnosis";
 import "./verdict_card.css";
-
-const kKnownFrom: Record<string, string> = {
-  "timed without recording": "timed on steps without recording",
-  "measured while recording": "from the profiling overhead measured in that run",
-  estimated: "estimated by subtracting the typical profiling overhead",
-};
 
 export function VerdictCard(props: { overview: Overview; diagnosis: Diagnosis | null }): JSX.Element {
   const { verdict } = props.overview;
@@ -60,9 +54,9 @@ function StepFigures(props: { overview: Overview; diagnosis: Diagnosis | null })
       {step && (
         <p class="muted">
           {differs && step.lowNs < step.highNs
-            ? `Without the profiler ${formatDuration(step.lowNs)} to ${formatDuration(step.highNs)}, ${kKnownFrom[step.knownFrom] ?? step.knownFrom}. `
+            ? `Without the profiler ${formatDuration(step.lowNs)} to ${formatDuration(step.highNs)}, ${step.knownFromText}. `
             : ""}
-          {step.deviceBusyNs > 0 && `The device is busy ${formatShare(Math.min(1, step.deviceBusyNs / stepNs))} of a step. `}
+          {step.deviceBusyPercent > 0 && `The device is busy ${formatPercent(step.deviceBusyPercent)} of a step. `}
           {step.judgedSteps > 0 && `${step.judgedSteps} ${isLight ? "light " : ""}${step.judgedSteps === 1 ? "step" : "steps"} analyzed.`}
         </p>
       )}

@@ -83,7 +83,7 @@ export function RankTimeline(props: RankTimelineProps): JSX.Element {
       <Answered answer={answer}>
         {(timeline) =>
           timeline.lanes.length === 0 ? (
-            <p class="muted">None of these ranks is here. Ranks are typed as in 0,3,8-11.</p>
+            <p class="muted">None of these ranks was found. Type ranks like 0,3,8-11.</p>
           ) : (
             <Lanes {...props} timeline={timeline} showPath={path === "1"} showArrows={arrows === "1"} />
           )
@@ -258,7 +258,7 @@ function Hovered(props: { timeline: JobTimeline; layout: JobLayout; found: Found
         {kind && `, ${kind}`}
       </strong>
       {id < 0 ? (
-        <div>{formatDuration(end - start)}, not matched: waiting and moving cannot be told apart</div>
+        <div>{formatDuration(end - start)}, not matched: waiting and transfer cannot be separated</div>
       ) : (
         <div>
           waits {formatDuration(moves - start)}, moves data for {formatDuration(end - moves)}

@@ -12,7 +12,7 @@ import type { Pane, SetPaneProps } from "../../page/pane";
 import { Answered, useAnswer } from "../../parts/answer";
 import { Facts, Notes } from "../../parts/notes";
 import { kDefaultRows, ReportTables } from "../../parts/report/report_view";
-import { formatDuration, formatPercent } from "../../text/format";
+import { formatPercent } from "../../text/format";
 import { CollectivesSection } from "./collectives";
 import { HeatSection } from "./heat_map";
 import { clampWindow } from "./lanes";
@@ -78,20 +78,15 @@ function Summary(props: { report: Report }): JSX.Element {
 
 function Findings(props: { table: Table }): JSX.Element {
   const at = (name: string) => props.table.columns.findIndex((column) => column.name === name);
-  const [title, share, low, high, remedy, see, confidence] = [
+  const [title, share, saved, remedy, see, confidence] = [
     "title",
     "share_of_step_percent",
-    "gain_low_ns",
-    "gain_high_ns",
+    "saves",
     "try",
     "see",
     "confidence",
   ].map(at);
-  const saves = (row: Cell[]) => {
-    if (!Number(row[high])) return "";
-    const least = Number(row[low]) > 0 ? `${formatDuration(Number(row[low]))} to ` : "up to ";
-    return `saves ${least}${formatDuration(Number(row[high]))} per step (${formatPercent(Number(row[share]))} of it)`;
-  };
+  const saves = (row: Cell[]) => (row[saved] ? `saves ${String(row[saved])} (${formatPercent(Number(row[share]))} of it)` : "");
   return (
     <ol class="rank-findings">
       {props.table.rows.map((row) => (

@@ -9,6 +9,7 @@ import { ErrorBox, Loading } from "../../parts/answer";
 import { Empty, Notes } from "../../parts/notes";
 import { DescribedTable } from "../../parts/table/described_table";
 import { formatDuration } from "../../text/format";
+import { shellQuoted } from "../../text/shell";
 import { examples } from "./examples";
 import { ResultPlot } from "./result_plot";
 import { Schema } from "./schema";
@@ -28,7 +29,7 @@ function SqlPane(props: PaneProps): JSX.Element {
         title="A report cannot be queried"
         notes={["A report holds results, not the trace."]}
         how="Open the trace itself to run queries:"
-        code={`firelane view ${props.trace.name}`}
+        code={`firelane view ${shellQuoted(props.trace.name)}`}
       />
     </div>
   );

@@ -7,7 +7,7 @@ import { useUrl } from "../../page/link";
 import type { PaneProps } from "../../page/pane";
 import { Answered, useAnswer } from "../../parts/answer";
 import { Checkbox } from "../../parts/fields";
-import { causeColors, causeLabel } from "../../parts/steps/causes";
+import { causeColors } from "../../parts/steps/causes";
 import { DescribedTable } from "../../parts/table/described_table";
 import { formatChange, formatDuration } from "../../text/format";
 import { compareTables } from "./compare";
@@ -116,7 +116,7 @@ function Parts(props: ComparisonProps): JSX.Element | null {
             <tr key={part.name}>
               <th scope="row" class="text">
                 <span class="swatch" style={{ background: `var(${colors[i]})` }} aria-hidden="true" />{" "}
-                {causeLabel(part.name, steps.recordedSteps)}
+                {steps.labels[part.at]}
               </th>
               <td class="number">{formatDuration(first.partsNs[part.at])}</td>
               <td class="number">{formatDuration(second.partsNs[part.at])}</td>

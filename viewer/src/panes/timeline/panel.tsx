@@ -4,7 +4,6 @@ import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Arrow, FoundSlice, SliceDetail } from "../../data/answers";
 import { kindText } from "../../parts/slice_colors";
-import { gapLabel } from "../../parts/steps/causes";
 import { formatDuration, formatNumber, formatTime } from "../../text/format";
 import type { TimelineModel } from "../../parts/timeline/model";
 import { Facts, kNotStored, Section } from "./panel_parts";
@@ -30,7 +29,7 @@ export function Panel(props: { model: TimelineModel }): JSX.Element | null {
             rows={[
               ["Duration", formatDuration(gap.durationNs)],
               ["Start", exactTime(gap.startNs)],
-              ["Cause", gapLabel(gap.cause, model.trace.steps || undefined)],
+              ["Cause", gap.causeText],
               ["Lane", laneName(model, gap.lane)],
             ]}
           />

@@ -3,11 +3,11 @@ import { argText, workFacts } from "./work_facts";
 
 test("a kernel has its occupancy and what limits it", () => {
   const kernel = { kind: "kernel", args: {} };
-  expect(workFacts({ ...kernel, occupancy: { percent: 9.09, limit: "grid" } })).toEqual([
+  expect(workFacts({ ...kernel, occupancy: { percent: 9.09, limitText: "the grid (too few blocks)" } })).toEqual([
     ["Occupancy", "9.1%, limited by the grid (too few blocks)"],
   ]);
-  expect(workFacts({ ...kernel, occupancy: { percent: 50, limit: "registers" } })).toEqual([["Occupancy", "50.0%, limited by registers"]]);
-  expect(workFacts({ ...kernel, occupancy: { percent: 100, limit: "none" } })).toEqual([["Occupancy", "100.0%"]]);
+  expect(workFacts({ ...kernel, occupancy: { percent: 50, limitText: "registers" } })).toEqual([["Occupancy", "50.0%, limited by registers"]]);
+  expect(workFacts({ ...kernel, occupancy: { percent: 100, limitText: "" } })).toEqual([["Occupancy", "100.0%"]]);
 });
 
 test("a copy has its size and bandwidth", () => {

@@ -3,18 +3,12 @@
 import type { SliceDetail } from "../../data/answers";
 import { formatByKind, formatBytes, formatPercent } from "../../text/format";
 
-const kLimits: Readonly<Record<string, string>> = {
-  grid: "the grid (too few blocks)",
-  warps: "the GPU's thread limit",
-  blocks: "the GPU's block limit",
-};
-
 // Occupancy of a kernel, bandwidth of a copy, and whether the recording has all of it.
 export function workFacts(detail: Pick<SliceDetail, "kind" | "occupancy" | "args">): [string, string][] {
   const { occupancy, args, kind } = detail;
   const out: [string, string][] = [];
   if (occupancy) {
-    const limit = occupancy.limit && occupancy.limit !== "none" ? `, limited by ${kLimits[occupancy.limit] ?? occupancy.limit}` : "";
+    const limit = occupancy.limitText ? `, limited by ${occupancy.limitText}` : "";
     out.push(["Occupancy", `${formatPercent(occupancy.percent)}${limit}`]);
   }
   if ((kind === "copy" || kind === "set") && typeof args.bytes === "number") {

@@ -10,7 +10,7 @@ import { formatDuration, formatShare } from "../../text/format";
 import { scaleTop } from "../chart/bar_scale";
 import { axis, Chart, labelClippedBars, Legend } from "../chart/chart";
 import { largestParts, stackSeries } from "../chart/stack";
-import { causeColors, causeLabel } from "./causes";
+import { causeColors } from "./causes";
 
 const kMaxParts = 6;
 const kMinShare = 0.01;
@@ -63,7 +63,7 @@ export function StepBars(props: {
 
   const open = (step: StepRow) =>
     openInTimeline({ step: step.step, startNs: step.startNs, durationNs: step.durationNs, steps: steps.recordedSteps });
-  const labelOf = (name: string) => causeLabel(name, steps.recordedSteps);
+  const labelOf = (name: string) => steps.labels[steps.parts.indexOf(name)] ?? "the rest";
   const totals = parts.names.map((_, at) => parts.rows.reduce((sum, row) => sum + row[at], 0));
   const whole = totals.reduce((sum, total) => sum + total, 0);
   return (

@@ -9,7 +9,7 @@ export function StepsLabel(props: { steps?: OfSteps; asRecorded?: boolean }): JS
   if (!hasLightSteps.value) return null;
   const isLight = props.steps === "light";
   const title = isLight
-    ? "Recorded without operators: nearly as long as steps that nobody records"
+    ? "Recorded without operators: nearly as fast as unrecorded steps"
     : "Recorded with operators, which makes them longer";
   return (
     <span class="steps-label" title={title}>

@@ -6,7 +6,6 @@ import { openInTimeline, type TimelinePlace } from "../../page/navigation";
 import { cellText } from "../../text/cells";
 import { formatByKind } from "../../text/format";
 import { ShareBar } from "../share_bar";
-import { columnHelp } from "./column_help";
 import type { PlaceOf } from "./places";
 import type { Sort } from "./rows";
 
@@ -44,8 +43,7 @@ export function HeaderCell(props: {
 }
 
 function headerTitle(column: Column): string {
-  const help = columnHelp(column.name);
-  return `${help ? `${help}\n` : ""}Sort by ${column.label} (${column.name})`;
+  return `${column.help ? `${column.help}\n` : ""}Sort by ${column.label} (${column.name})`;
 }
 
 export function LinkCell(props: {

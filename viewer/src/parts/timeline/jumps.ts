@@ -99,7 +99,7 @@ export class Jumps {
         this.model.select(null);
         this.model.gap.value = gap;
         this.model.reveal(gap);
-        this.model.announce.value = `Idle gap of ${formatDuration(gap.durationNs)}: ${gap.cause}`;
+        this.model.announce.value = `Idle gap of ${formatDuration(gap.durationNs)}: ${gap.causeText}`;
       },
     );
   }

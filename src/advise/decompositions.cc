@@ -143,9 +143,9 @@ class DecompositionFinder {
       of = std::max(of, part);
     });
     // Gradients of singular values and eigenvalues are made of the vectors.
-    const bool differentiates_by_vectors = std::any_of(made.begin(), made.end(), [&](const analyze::Result& each) {
-      return !are_values(each) &&
-             std::any_of(each.readings.begin(), each.readings.end(), [&](const analyze::Reading& reading) {
+    const bool differentiates_by_vectors = std::any_of(made.begin(), made.end(), [&](const analyze::Result* each) {
+      return !are_values(*each) &&
+             std::any_of(each->readings.begin(), each->readings.end(), [&](const analyze::Reading& reading) {
                return phases_.host[reading.op] == analyze::Phase::kBackward;
              });
     });

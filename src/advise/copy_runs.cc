@@ -102,8 +102,7 @@ std::set<uint64_t> optimizer_storages(const Model& model) {
   std::set<uint64_t> all;
   std::vector<Row> steps;
   for (Row row = 0; row < host.size(); ++row) {
-    if (host.kind[row] == HostKind::kAnnotation && model.text(host.name[row]).starts_with("Optimizer.step"))
-      steps.push_back(row);
+    if (host.kind[row] == HostKind::kAnnotation && host.role[row] == HostRole::kOptimizerStep) steps.push_back(row);
   }
   for (const Row step : steps) {
     const Row lane_end = model.lanes.host_end[static_cast<size_t>(host.lane[step])];

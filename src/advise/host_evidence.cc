@@ -49,7 +49,10 @@ void add_longest(Finding& finding, const Model& model, std::vector<Row> host_row
   for (size_t i = 0; i < count; ++i) finding.slices.push_back({.row = host_rows[i], .on_device = false});
 }
 
-std::vector<Row> annotations(const Context& context, std::string_view prefix) {
+namespace {
+
+template <typename IsWanted>
+std::vector<Row> annotations_with(const Context& context, const IsWanted& is_wanted) {
   std::vector<Row> rows;
   const Model& model = context.model;
   if (context.study->host->chains.empty()) return rows;
@@ -59,10 +62,19 @@ std::vector<Row> annotations(const Context& context, std::string_view prefix) {
       const HostKind kind = model.host_slices.kind[row];
       if (kind != HostKind::kAnnotation && kind != HostKind::kOp) continue;
       if (!context.in_window(model.host_slices.start_ns[row])) continue;
-      if (model.text(model.host_slices.name[row]).starts_with(prefix)) rows.push_back(row);
+      if (is_wanted(model.host_slices.role[row])) rows.push_back(row);
     }
   }
   return rows;
+}
+
+}  // namespace
+
+std::vector<Row> annotations(const Context& context, HostRole role) {
+  return annotations_with(context, [role](HostRole each) { return each == role; });
+}
+std::vector<Row> annotations(const Context& context, bool (*is_wanted)(HostRole)) {
+  return annotations_with(context, is_wanted);
 }
 
 std::vector<Row> launched_during(const Model& model, std::vector<Row> host_rows) {

@@ -70,8 +70,9 @@ void add_gaps(Finding& finding, const Context& context, const Wanted& wanted) {
   for (size_t i = 0; i < count; ++i) finding.ranges.push_back({gaps[i].start_ns, gaps[i].end_ns});
 }
 
-// Annotations of the leading chain in the window whose name starts with `prefix`.
-std::vector<Row> annotations(const Context& context, std::string_view prefix);
+// Annotations of the leading chain in the window that are there for that.
+std::vector<Row> annotations(const Context& context, HostRole role);
+std::vector<Row> annotations(const Context& context, bool (*is_wanted)(HostRole));
 
 // Device work that was launched while one of these host slices was open, by any thread. They do not overlap. Goes
 // through all work: for many slices one by one, ask LaunchedWork.

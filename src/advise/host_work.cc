@@ -10,6 +10,7 @@
 #include "analyze/steps/phases.h"
 #include "analyze/verdict/study.h"
 #include "base/gallop.h"
+#include "model/host_role.h"
 
 namespace firelane::advise {
 
@@ -55,8 +56,8 @@ std::vector<analyze::CodeStretch> own_stretches(const Model& model, const analyz
   const HostSlices& host = model.host_slices;
   const auto is_backward = [&](size_t segment) {
     if (segment >= chain.segments.size() || chain.segments[segment].activity != analyze::Activity::kOp) return false;
-    const std::string_view name = model.text(host.name[outermost_op(model, chain.segments[segment].slice)]);
-    return name.starts_with("autograd::engine::") || name == "aten::ones_like";
+    const Row op = outermost_op(model, chain.segments[segment].slice);
+    return host.role[op] == HostRole::kBackwardNode || model.text(host.name[op]) == "aten::ones_like";
   };
   const OptimizerCode in_optimizer(model);
   std::vector<analyze::CodeStretch> out;
@@ -115,22 +116,17 @@ void add_giving_back(const Model& model, const analyze::HostChain& chain, std::v
 
 }  // namespace
 
-OptimizerCode::OptimizerCode(const Model& model) : model_(model), optimizers_(model), calls_(model.strings.size()) {
-  for (uint32_t name = 0; name < calls_.size(); ++name) {
-    const std::string_view text = model.text(StringId{name});
-    calls_[name] = text.starts_with("Optimizer.zero_grad") ? Call::kZeroGrad
-                   : text.starts_with("Optimizer.step")    ? Call::kStep
-                                                           : Call::kNone;
-    has_any_ = has_any_ || calls_[name] != Call::kNone;
-  }
+OptimizerCode::OptimizerCode(const Model& model) : model_(model), optimizers_(model) {
+  const auto& roles = model.host_slices.role.view().cells();
+  has_any_ = std::any_of(roles.begin(), roles.end(), is_of_optimizer);
 }
 
 bool OptimizerCode::holds(const analyze::HostSegment& segment) const {
   if (!has_any_) return false;
   for (Row row = segment.slice; row != kNoRow; row = model_.host_slices.parent[row]) {
-    const Call call = calls_[static_cast<uint32_t>(model_.host_slices.name[row])];
-    if (call == Call::kZeroGrad) return true;
-    if (call == Call::kStep) return segment.start_ns >= optimizers_.update_start_ns(row);
+    const HostRole role = model_.host_slices.role[row];
+    if (role == HostRole::kZeroGrad) return true;
+    if (role == HostRole::kOptimizerStep) return segment.start_ns >= optimizers_.update_start_ns(row);
   }
   return false;
 }

@@ -37,11 +37,8 @@ class OptimizerCode {
   bool holds(const analyze::HostSegment& segment) const;
 
  private:
-  enum class Call : uint8_t { kNone, kZeroGrad, kStep };
-
   const Model& model_;
   analyze::OptimizerSteps optimizers_;
-  std::vector<Call> calls_;  // by name
   bool has_any_ = false;
 };
 

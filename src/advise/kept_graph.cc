@@ -13,7 +13,6 @@ namespace firelane::advise {
 
 namespace {
 
-constexpr std::string_view kGraphNode = "autograd::engine::evaluate_function: ";
 // Between two nodes, gradients of the same tensor are added up; longer pauses are something else.
 constexpr int64_t kLongestBetweenNs = 300'000;
 
@@ -42,8 +41,7 @@ class GraphSteps {
       if (host.kind[row] != HostKind::kOp) continue;
       const size_t at = step_at(host.start_ns[row]);
       if (at == steps.size()) continue;
-      const std::string_view name = model_.text(host.name[row]);
-      if (name.starts_with(kGraphNode)) {
+      if (host.role[row] == HostRole::kBackwardNode) {
         nodes.emplace_back(row, at);
         continue;
       }
@@ -120,7 +118,7 @@ void add_spans(const Model& model, KeptGraph& out) {
     for (Row next = node + 1; next < lane_end; ++next) {
       if (host.start_ns[next] < end_ns) continue;
       if (host.start_ns[next] - end_ns > kLongestBetweenNs) break;
-      if (model.text(host.name[next]).starts_with(kGraphNode)) {
+      if (host.role[next] == HostRole::kBackwardNode) {
         end_ns = host.start_ns[next];
         break;
       }

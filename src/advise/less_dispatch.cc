@@ -127,7 +127,7 @@ class Compiled {
   // Where there is a backward pass, what is compiled is what it goes back through, and the pass itself.
   bool is_of_model(Row op) const {
     if (!has_backward_ || nodes_.empty()) return true;
-    return nodes_[op] || context_.model.text(host_.name[op]).starts_with("autograd::engine::");
+    return nodes_[op] || host_.role[op] == HostRole::kBackwardNode;
   }
 
   // Ops that made a node of the graph: the next one has a higher sequence number.

@@ -44,8 +44,6 @@ std::vector<Row> work_below(const Model& model, const std::unordered_set<Row>& o
 
 // ---- Backward passes ----
 
-constexpr std::string_view kNode = "autograd::engine::evaluate_function";
-
 struct Again {
   std::vector<Row> nodes;
   std::vector<analyze::Interval> ways;  // from the end of one pass into the next that runs such nodes
@@ -73,10 +71,6 @@ Again nodes_again(const Context& context) {
   const HostSlices& host = model.host_slices;
   const auto& phases = context.trace.get<analyze::find_phases>();
   Again out;
-  std::vector<bool> is_node(model.strings.size(), false);
-  for (size_t name = 0; name < is_node.size(); ++name) {
-    is_node[name] = model.text(static_cast<StringId>(name)).starts_with(kNode);
-  }
   for (const analyze::FoundStep& step : context.study->steps.steps) {
     if (step.warm_up) continue;
     Again found;
@@ -92,7 +86,7 @@ Again nodes_again(const Context& context) {
       int64_t end_before_ns = INT64_MAX;
       analyze::Interval way{0, 0};  // into the pass that runs
       for (Row row = first; row < model.lanes.host_end[lane] && host.start_ns[row] < step.end_ns; ++row) {
-        if (!is_node[static_cast<uint32_t>(host.name[row])]) continue;
+        if (host.role[row] != HostRole::kBackwardNode) continue;
         const Row detail = model.op_detail(row);
         const int64_t number = detail == kNoRow ? kNoNumber : model.op_details.sequence_number[detail];
         if (number != kNoNumber && number >= 0) {

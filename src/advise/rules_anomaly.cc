@@ -20,8 +20,6 @@ namespace firelane::advise {
 
 namespace {
 
-constexpr std::string_view kNodeOf = "autograd::engine::evaluate_function: ";
-
 constexpr int64_t kUsualStackNs = 100'000;  // where no view makes a node
 constexpr double kLeastKept = 0.05;         // of an operator: it is still called
 
@@ -40,9 +38,9 @@ std::vector<Row> checks(const Context& context) {
   for (Row row = 0; row < host.size(); ++row) {
     if (host.kind[row] != HostKind::kOp || !context.in_window(host.start_ns[row])) continue;
     const std::string_view name = model.text(host.name[row]);
-    if (name.starts_with(kNodeOf)) ++nodes;
+    if (host.role[row] == HostRole::kBackwardNode) ++nodes;
     const Row parent = host.parent[row];
-    if (!is_check(name) || parent == kNoRow || !model.text(host.name[parent]).starts_with(kNodeOf)) continue;
+    if (!is_check(name) || parent == kNoRow || host.role[parent] != HostRole::kBackwardNode) continue;
     found.push_back(row);
     if (name == "aten::isnan" && parent != last) {
       ++checked;

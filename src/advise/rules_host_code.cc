@@ -159,7 +159,6 @@ std::string place_text(const Context& context, const analyze::CodeStretch& stret
 
 // Collections that the program asks for: of all generations, in nearly every step. Those that Python begins by itself
 // come after ten of the generation before.
-bool is_full_collection(std::string_view name) { return name == "gc: generation 2" || analyze::is_gc_call(name); }
 std::vector<Row> called_collections(const Context& context, const std::vector<Row>& collections) {
   constexpr int64_t kYoungForFull = 10;
   const Model& model = context.model;
@@ -168,10 +167,10 @@ std::vector<Row> called_collections(const Context& context, const std::vector<Ro
   int64_t young = 0;
   bool by_name = false;
   for (const Row row : collections) {
-    const std::string_view name = model.text(host.name[row]);
-    by_name = by_name || analyze::is_gc_call(name);
-    if (is_full_collection(name)) full.push_back(row);
-    young += name == "gc: generation 0" || name == "gc: generation 1" ? 1 : 0;
+    const bool is_call = analyze::is_gc_call(model.text(host.name[row]));
+    by_name = by_name || is_call;
+    if (is_call || host.role[row] == HostRole::kFullCollection) full.push_back(row);
+    young += host.role[row] == HostRole::kYoungCollection ? 1 : 0;
   }
   int64_t steps = 0;
   int64_t with = 0;

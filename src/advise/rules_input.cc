@@ -9,6 +9,7 @@
 #include "advise/host_work.h"
 #include "advise/rule.h"
 #include "advise/text.h"
+#include "model/host_role.h"
 
 namespace firelane::advise {
 
@@ -21,7 +22,7 @@ constexpr double kFastLink = 53;
 constexpr double kQueuedCopyNs = 10'000;
 constexpr double kPinnedKeep = 0.2;
 
-std::vector<Row> loader_calls(const Context& context) { return annotations(context, "enumerate(Data"); }
+std::vector<Row> loader_calls(const Context& context) { return annotations(context, loads_batch); }
 
 // With worker processes that keep up a call still has to take the batch out of the queue: nobody waits then.
 bool only_handed_over(const Context& context, const std::vector<Row>& calls) {
@@ -29,7 +30,7 @@ bool only_handed_over(const Context& context, const std::vector<Row>& calls) {
   const HostSlices& host = context.model.host_slices;
   int64_t total_ns = 0;
   for (const Row row : calls) {
-    if (context.model.text(host.name[row]).find("MultiProcessing") == std::string_view::npos) return false;
+    if (host.role[row] != HostRole::kBatchFromWorkers) return false;
     total_ns += context.took_ns(row);
   }
   return !calls.empty() && total_ns / static_cast<int64_t>(calls.size()) < kHandOverNs;
@@ -52,7 +53,7 @@ std::vector<Finding> find_input_bound(const Context& context) {
   const std::vector<Row> calls = loader_calls(context);
   if (only_handed_over(context, calls)) return {};
   const bool single = std::any_of(calls.begin(), calls.end(), [&](Row row) {
-    return context.model.text(context.model.host_slices.name[row]).find("SingleProcess") != std::string_view::npos;
+    return context.model.host_slices.role[row] == HostRole::kBatchInProcess;
   });
   finding.title = "the program waits " + short_time(cost) + " of each step (" + short_percent(finding.share_of_step) +
                   ") for its next batch" + (single ? ": the DataLoader has no workers" : "");

@@ -128,7 +128,7 @@ OneTime first_calls(const Context& context) {
     std::nth_element(later.begin(), middle, later.end());
     const int64_t usual = std::max(*middle, usual_longest(context, rows));
     // In one or two steps the layers of a backward pass are not told apart.
-    if (context.step_count < 3 && model.text(host.name[rows[0]]).starts_with("autograd::engine::")) continue;
+    if (context.step_count < 3 && host.role[rows[0]] == HostRole::kBackwardNode) continue;
     const int64_t excess = own_ns(chain, host, rows[0]) - usual;
     if (host.duration_ns[rows[0]] / kFirstCallFactor < usual || excess < kFirstCallLeastNs) continue;
     out.spent.push_back({host.end_ns(rows[0]) - excess, host.end_ns(rows[0])});

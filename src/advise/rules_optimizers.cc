@@ -33,8 +33,8 @@ using Run = std::vector<Row>;
 class Runs {
  public:
   explicit Runs(const Context& context) : context_(context), model_(context.model) {
-    find("Optimizer.step#");
-    find("Optimizer.zero_grad#");
+    find(HostRole::kOptimizerStep);
+    find(HostRole::kZeroGrad);
   }
 
   std::vector<Run> all;
@@ -49,18 +49,18 @@ class Runs {
     return false;
   }
 
-  void find(std::string_view prefix) {
+  void find(HostRole role) {
     const HostSlices& host = model_.host_slices;
     const analyze::OptimizerSteps optimizers(model_);
     Run now;
     const auto flush = [&] {
       if (now.size() >= kLeastInARow) {
-        if (prefix == "Optimizer.step#") steps += static_cast<int64_t>(now.size());
+        if (role == HostRole::kOptimizerStep) steps += static_cast<int64_t>(now.size());
         all.push_back(now);
       }
       now.clear();
     };
-    for (const Row row : annotations(context_, prefix)) {
+    for (const Row row : annotations(context_, role)) {
       // A closure with a forward and a backward pass of its own is no mere update.
       if (optimizers.update_start_ns(row) != host.start_ns[row]) {
         flush();
@@ -178,7 +178,7 @@ std::vector<Grouped> small_groups(const Context& context) {
   const HostSlices& host = model.host_slices;
   const analyze::OptimizerSteps optimizers(model);
   std::vector<Grouped> all;
-  for (const Row step : annotations(context, "Optimizer.step#")) {
+  for (const Row step : annotations(context, HostRole::kOptimizerStep)) {
     if (optimizers.update_start_ns(step) != host.start_ns[step]) continue;
     Grouped grouped{.step = step, .calls = {}};
     std::map<StringId, size_t> calls;  // by name

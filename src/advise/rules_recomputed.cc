@@ -18,6 +18,7 @@
 #include "analyze/steps/phases.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "model/host_role.h"
 
 namespace firelane::advise {
 
@@ -27,9 +28,7 @@ constexpr size_t kInARow = 3;  // operators with the same shapes
 constexpr size_t kInARowWithoutShapes = 6;
 constexpr double kTightShare = 0.85;  // of the device's memory: what comes above it leaves no room to vary
 
-bool is_node(std::string_view name) {
-  return name.starts_with("autograd::engine::evaluate_function") || contains(name, "Backward");
-}
+bool is_node(std::string_view name) { return role_of(name) == HostRole::kBackwardNode || contains(name, "Backward"); }
 
 // Operators that a backward node calls itself, in order, or that no other calls: what programs write, not what
 // operators are made of.

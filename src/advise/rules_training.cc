@@ -130,7 +130,7 @@ constexpr double kFusedKeep = 0.35;
 
 std::vector<Finding> find_single_tensor_optimizer(const Context& context) {
   const Model& model = context.model;
-  const std::vector<Row> steps = annotations(context, "Optimizer.step#");
+  const std::vector<Row> steps = annotations(context, HostRole::kOptimizerStep);
   const analyze::OptimizerSteps optimizer(model);
   std::vector<analyze::HostCut> updates;  // a closure's forward and backward left out
   int64_t single = 0;
@@ -225,7 +225,7 @@ analyze::HostCut cut_but(const Model& model, Row row, int64_t stays_ns, double l
 
 std::vector<Finding> find_zero_grad_fills(const Context& context) {
   const Model& model = context.model;
-  const std::vector<Row> calls = annotations(context, "Optimizer.zero_grad#");
+  const std::vector<Row> calls = annotations(context, HostRole::kZeroGrad);
   int64_t fills = 0;
   int64_t host_ns = 0;
   analyze::WhatIf change;

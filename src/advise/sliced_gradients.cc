@@ -82,9 +82,9 @@ std::vector<Finding> sliced_gradients(const Context& context) {
   const auto& steps = context.study->steps.steps;
   for (Row row = 0; row < host.size(); ++row) {
     if (host.kind[row] != HostKind::kOp || !context.in_window(host.start_ns[row])) continue;
+    if (host.role[row] != HostRole::kBackwardNode) continue;
     const std::string_view name = name_of_op(model, row);
-    if (!name.starts_with("autograd::engine::evaluate_function: S")) continue;
-    if (!contains(name, "SliceBackward") && !contains(name, "SelectBackward")) continue;
+    if (!contains(name, ": SliceBackward") && !contains(name, ": SelectBackward")) continue;
     const auto source = sources.find(node_number(model, row));
     if (source == sources.end()) continue;
     const double elements = sliced_elements(model, row);

@@ -104,6 +104,12 @@ std::shared_ptr<const ArrowTable> losses_table(const LossCounts& losses) {
   return std::move(table).build();
 }
 
+std::shared_ptr<const std::vector<Row>> row_numbers(size_t count) {
+  auto ids = std::make_shared<std::vector<Row>>(count);
+  std::iota(ids->begin(), ids->end(), Row{0});
+  return ids;
+}
+
 std::string sentence(std::string_view meaning) {
   std::string text = std::string(meaning) + ".";
   text[0] = static_cast<char>(std::toupper(text[0]));
@@ -128,19 +134,13 @@ void ArrowTables::build_shared() {
   strings_ = std::move(strings);
   size_t longest = 0;
   for (const TableInfo& table : model_tables()) longest = std::max(longest, table.size(*model_));
-  auto ids = std::make_shared<std::vector<Row>>(longest);
-  std::iota(ids->begin(), ids->end(), Row{0});
-  row_ids_ = std::move(ids);
+  row_ids_ = row_numbers(longest);
 }
 
-std::shared_ptr<const ArrowTable> ArrowTables::table(size_t index) {
-  const std::scoped_lock lock(mutex_);
-  if (tables_[index]) return tables_[index];
+std::shared_ptr<const ArrowTable> ArrowTables::made_of(const TableInfo& table) {
   if (!strings_) build_shared();
-  auto& result = tables_[index];
-  if (index == model_tables().size()) return result = losses_table(model_->losses);
-  const TableInfo& table = model_tables()[index];
   const size_t rows = table.size(*model_);
+  if (rows > row_ids_->size()) row_ids_ = row_numbers(rows);
   Maker maker{strings_, ArrowTableBuilder(std::string(table.name), rows)};
   maker.table.keep(model_);
   maker.table.keep(row_ids_);
@@ -150,7 +150,14 @@ std::shared_ptr<const ArrowTable> ArrowTables::table(size_t index) {
     const Absent absent = is_optional(column.use) ? Absent::kNull : Absent::kNever;
     visit_column(column, table.of(*model_), [&](const auto& values) { maker.add(column.name, values, absent); });
   }
-  return result = std::move(maker.table).build();
+  return std::move(maker.table).build();
+}
+
+std::shared_ptr<const ArrowTable> ArrowTables::table(size_t index) {
+  const std::scoped_lock lock(mutex_);
+  auto& result = tables_[index];
+  if (result) return result;
+  return result = index == model_tables().size() ? losses_table(model_->losses) : made_of(model_tables()[index]);
 }
 
 }  // namespace firelane::exporter

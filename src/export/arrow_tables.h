@@ -33,6 +33,8 @@ class ArrowTables {
 
   // Built on first use; thread-safe. REQUIRES: `index` is one of arrow_table_list().
   std::shared_ptr<const ArrowTable> table(size_t index);
+  // Of any table that is declared as those of the model are. REQUIRES: nobody else asks at the same time.
+  std::shared_ptr<const ArrowTable> made_of(const TableInfo& table);
 
  private:
   void build_shared();

@@ -269,6 +269,29 @@ TEST(Arrow, every_column_of_a_list_is_in_its_table) {
   }
 }
 
+// A table of model/testing.h, which nothing here knows.
+TEST(Arrow, a_new_column_of_a_list_is_in_its_table) {
+  ArrowTables tables(std::make_shared<Model>(with_words()));
+  const auto made = tables.made_of(one_thing_info());
+  const Imported table(made);
+  std::string text;
+  for (int64_t i = 0; i < table.schema.n_children; ++i) {
+    const ArrowCell cell = made->cell(static_cast<size_t>(i), 0);
+    text += std::string(table.schema.children[i]->name) + "=";
+    std::visit(
+        [&]<typename T>(const T& value) {
+          if constexpr (std::is_same_v<T, std::string_view>) {
+            text += value;
+          } else if constexpr (std::is_arithmetic_v<T>) {
+            text += std::to_string(value);
+          }
+        },
+        cell);
+    text += " ";
+  }
+  EXPECT_EQ(text, "id=0 start_ns=5 duration_ns=7 name=thing parent= color=red mood=bad comm=3 weight_bytes=100 ");
+}
+
 TEST(Arrow, tables_begin_with_their_row_numbers) {
   ArrowTables tables(two_host_slices());
   const Imported slices(tables.table(index_of("host_slices")));

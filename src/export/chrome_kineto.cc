@@ -6,12 +6,12 @@
 #include "describe/category.h"
 #include "describe/kineto_args.h"
 #include "export/json_args.h"
+#include "model/host_role.h"
 
 namespace firelane::exporter {
 
 namespace {
 
-constexpr std::string_view kCollection = "gc: generation ";
 constexpr int64_t kSpansSortIndex = 0x20000000;
 
 bool is_frame(const Model& model, Row row) {
@@ -52,7 +52,7 @@ KinetoExtras::KinetoExtras(const Model& model, TorchRules rules)
 }
 
 bool KinetoExtras::is_collection(Row row) const {
-  return is_wanted_ && model_.text(model_.host_slices.name[row]).starts_with(kCollection) && is_frame(model_, row);
+  return is_wanted_ && is_of_generation(model_.host_slices.role[row]) && is_frame(model_, row);
 }
 
 std::string_view KinetoExtras::host_name(Row row) const {
@@ -76,7 +76,7 @@ std::pair<int64_t, int64_t> KinetoExtras::host_times(Row row) const {
   const HostSlices& host = model_.host_slices;
   const int64_t start = host.start_ns[row];
   const int64_t end = host.end_ns(row);
-  if (!adjusts_steps_ || !model_.text(host.name[row]).starts_with("ProfilerStep#")) return {start, end - start};
+  if (!adjusts_steps_ || host.role[row] != HostRole::kStep) return {start, end - start};
   const auto lane = static_cast<size_t>(host.lane[row]);
   int64_t shown_start = start;
   int64_t shown_end = end;
@@ -118,7 +118,9 @@ void KinetoExtras::add_python_ids(Row row, std::string& args) const {
   }
   if (ids.module >= 0) pairs.number("Python module id", ids.module);
   const std::string_view name = model_.text(model_.host_slices.name[row]);
-  if (name.starts_with(kCollection)) pairs.json("generation", name.substr(kCollection.size()));
+  if (is_of_generation(model_.host_slices.role[row])) {
+    pairs.json("generation", name.substr(kCollectionName.size()));
+  }
   if (args.size() > 1) args += ", ";
   args += pairs_text;
 }

@@ -6,6 +6,7 @@
 #include "export/speedscope.h"
 #include "export/stacks.h"
 #include "export/table_files.h"
+#include "model/testing.h"
 #include "model/trace_builder.h"
 
 namespace firelane::exporter {
@@ -26,6 +27,15 @@ std::string stacks(const Model& model, StackMetric metric) {
   StringSink sink;
   export_stacks(model, metric, sink);
   return sink.text;
+}
+
+// A table of model/testing.h, which nothing here knows.
+TEST(Csv, a_new_column_of_a_list_is_written) {
+  StringSink sink;
+  export_csv(with_words(), catalog_table(one_thing_info()), sink);
+  EXPECT_EQ(sink.text,
+            "id,start_ns,duration_ns,end_ns,name,parent,color,mood,comm,weight_bytes\n"
+            "0,5,7,12,thing,,red,bad,3,100\n");
 }
 
 TEST(Stacks, self_time_is_what_no_child_covers) {
@@ -98,8 +108,8 @@ TEST(Csv, one_table_with_quoted_names) {
   export_csv(TraceBuilder().op("a, \"b\"\n\xFF", {.start_us = 0, .end_us = 1}).build(),
              *find_catalog_table("host_slices"), sink);
   EXPECT_EQ(sink.text,
-            "id,lane,start_ns,duration_ns,end_ns,name,category,kind,parent,depth,detail,call_line\n"
-            "0,0,0,1000,1000,\"a, \"\"b\"\"\n\xEF\xBF\xBD\",cpu_op,op,,0,0,\n");
+            "id,lane,start_ns,duration_ns,end_ns,name,category,kind,role,parent,depth,detail,call_line\n"
+            "0,0,0,1000,1000,\"a, \"\"b\"\"\n\xEF\xBF\xBD\",cpu_op,op,,,0,0,\n");
 }
 
 TEST(Json, every_table_is_a_list_of_objects) {

@@ -70,6 +70,7 @@ Model assemble(RawTrace&& raw, unsigned threads) {
   const std::vector<LaneId> lane_map = order_lanes(raw, model);
   build_other_tables(raw, model, lane_map, threads);
   build_host_slices(raw, model, lane_map, threads);
+  mark_roles(model);
   build_device_slices(raw, model, lane_map, threads);
   fill_occupancy(model);
   mark_window(model);

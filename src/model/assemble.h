@@ -31,6 +31,9 @@ void build_host_slices(RawTrace& raw, Model& model, const std::vector<LaneId>& l
 void build_device_slices(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map, unsigned threads);
 void build_other_tables(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map, unsigned threads);
 
+// host_role.cc: what host slices are there for, by their names.
+void mark_roles(Model& model);
+
 // window.cc: marks device work that reaches beyond the time in which devices were recorded.
 void mark_window(Model& model);
 

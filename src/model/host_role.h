@@ -12,14 +12,17 @@ namespace firelane {
 inline constexpr std::string_view kStepName = "ProfilerStep#";
 // "autograd::engine::evaluate_function: AddBackward0".
 inline constexpr std::string_view kNodeName = "autograd::engine::evaluate_function: ";
+// "gc: generation 2".
+inline constexpr std::string_view kCollectionName = "gc: generation ";
 
 constexpr HostRole role_of(std::string_view name) {
   const auto has = [name](std::string_view part) { return name.find(part) != std::string_view::npos; };
   if (name.empty()) return HostRole::kNone;
   switch (name[0]) {  // all texts of a trace are asked for: most of them end here
-    case 'P': return name.starts_with(kStepName) ? HostRole::kStep
-                     : name == "Python GC"       ? HostRole::kCollection
-                                                 : HostRole::kNone;
+    case 'P':
+      return name.starts_with(kStepName) ? HostRole::kStep
+             : name == "Python GC"       ? HostRole::kCollection
+                                         : HostRole::kNone;
     case 'a': return name.starts_with("autograd::engine::") ? HostRole::kBackwardNode : HostRole::kNone;
     case 'e':
       if (!name.starts_with("enumerate(Data")) return HostRole::kNone;
@@ -28,7 +31,7 @@ constexpr HostRole role_of(std::string_view name) {
              : has("MultiProcessing") ? HostRole::kBatchFromWorkers
                                       : HostRole::kBatch;
     case 'g':
-      if (!name.starts_with("gc: generation ")) return HostRole::kNone;
+      if (!name.starts_with(kCollectionName)) return HostRole::kNone;
       return name == "gc: generation 2" ? HostRole::kFullCollection : HostRole::kYoungCollection;
     case 'O':
       if (!name.starts_with("Optimizer.")) return HostRole::kNone;

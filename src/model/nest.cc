@@ -5,6 +5,7 @@
 
 #include "base/run_sort.h"
 #include "model/assemble.h"
+#include "model/host_role.h"
 
 namespace firelane {
 
@@ -57,8 +58,6 @@ void nest_slices(Model& model) {
 
 namespace {
 
-constexpr std::string_view kStepPrefix = "ProfilerStep#";
-
 // The number of a step's name; kNoNumber where it is none.
 int64_t step_number(std::string_view text, std::string_view prefix) {
   int64_t number = kNoNumber;
@@ -93,8 +92,8 @@ std::vector<int64_t> step_numbers(const Model& model, bool own_names) {
     const std::string_view text = model.strings.view(StringId{id});
     if (own_names) {
       number_of[id] = own_step_number(text);
-    } else if (text.starts_with(kStepPrefix)) {
-      number_of[id] = step_number(text, kStepPrefix);
+    } else if (text.starts_with(kStepName)) {
+      number_of[id] = step_number(text, kStepName);
     }
     any = any || number_of[id] != kNoNumber;
   }

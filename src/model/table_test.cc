@@ -1,4 +1,5 @@
-// One line in a list is a column everywhere: in the raw row, the table, merging, the catalog and comparisons.
+// One line in a list is a column everywhere: in the raw row, the table, merging, the catalog and comparisons. What is
+// made from them higher up has a test of the same name there: SQL, CSV, Arrow and dump.
 #include "model/table.h"
 
 #include <gtest/gtest.h>
@@ -7,77 +8,11 @@
 #include "model/catalog.h"
 #include "model/renumber.h"
 #include "model/same.h"
+#include "model/testing.h"
 
 namespace firelane {
 
 namespace {
-
-enum class Mood : uint8_t { kUnknown, kGood, kBad };
-FL_WORDS(Mood, kBad, "", "good", "bad")
-
-#define FL_PLAIN(WIDE, READ, MADE)                \
-  WIDE(int64_t, start_ns, kStart, "begin")        \
-  WIDE(int64_t, duration_ns, kDuration, "length") \
-  READ(StringId, name, kFull, "of the thing")     \
-  MADE(Row, parent, kMaybe, "things.id")
-
-// The same table with more columns: one line each.
-#define FL_WIDER(WIDE, READ, MADE)               \
-  FL_PLAIN(WIDE, READ, MADE)                     \
-  READ(StringId, color, kMaybe, "red, green")    \
-  READ(Mood, mood, kMaybe, "good or bad")        \
-  READ(CommRow, comm, kMaybe, "comm_details.id") \
-  WIDE(int64_t, weight_bytes, kMaybeSize, "in bytes")
-
-struct RawPlain {
-  FL_RAW_ROW(FL_PLAIN)
-};
-struct RawThing {
-  FL_RAW_ROW(FL_WIDER)
-};
-struct Things {
-  FL_COLUMNS(RawThing, FL_WIDER)
-};
-FL_DEFINE_COLUMNS(Things, FL_WIDER)
-
-const RawThing kThing{.start_ns = 5,
-                      .duration_ns = 7,
-                      .weight_bytes = 100,
-                      .name = StringId{1},
-                      .color = StringId{2},
-                      .mood = Mood::kBad,
-                      .comm = 3};
-
-struct KeepAll {
-  template <typename T>
-  T operator()(const T& value) const {
-    return value;
-  }
-};
-
-Things one_thing(const RawThing& row) {
-  Things things;
-  things.resize(1);
-  things.set(0, row, KeepAll{});
-  return things;
-}
-
-// A table of one thing, as the model's own are listed. The table must outlive it.
-const Things* shown_a = nullptr;
-const Things* shown_b = nullptr;
-const Model* model_a = nullptr;
-TableInfo things_info() {
-  return {"things", "of the test", Things::columns(), [](const Model&) { return size_t{1}; },
-          [](const Model& m) -> const void* { return &m == model_a ? shown_a : shown_b; }};
-}
-
-Model with_words() {
-  Model model;
-  model.strings.intern("thing");
-  model.strings.intern("red");
-  model.strings.intern("green");
-  return model;
-}
 
 TEST(Table, a_new_column_is_in_the_raw_row_and_absent_until_a_reader_fills_it) {
   const RawThing blank;
@@ -116,8 +51,7 @@ TEST(Table, texts_and_rows_of_a_new_column_are_renumbered_when_parts_are_merged)
 TEST(Table, a_new_column_is_in_the_catalog_that_sql_csv_arrow_and_dump_are_made_from) {
   const Model model = with_words();
   const Things things = one_thing(kThing);
-  model_a = &model;
-  shown_a = &things;
+  shown_things = {.a = &things, .b = nullptr, .model_a = &model};
   const TableInfo info = things_info();
   const CatalogTable table = catalog_table(info);
   std::string row;
@@ -141,11 +75,9 @@ TEST(Table, a_new_column_is_compared) {
   const Things things = one_thing(kThing);
   const Things same = one_thing(kThing);
   const Things other = one_thing(changed);
-  model_a = &a;
-  shown_a = &things;
-  shown_b = &same;
+  shown_things = {.a = &things, .b = &same, .model_a = &a};
   EXPECT_EQ(first_difference(a, b, things_info()), std::nullopt);
-  shown_b = &other;
+  shown_things.b = &other;
   EXPECT_EQ(first_difference(a, b, things_info()), "things.color[0]: red / green");
 }
 

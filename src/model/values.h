@@ -69,6 +69,26 @@ FL_WORDS(DeviceKind, kOther, "kernel", "copy", "set", "sync", "event", "collecti
 enum class ModuleCall : uint8_t { kNone, kPath, kNumbered };
 FL_WORDS(ModuleCall, kNumbered, "", "path", "numbered")
 
+// What torch opened a host slice for, as its name says (model/host_role.h).
+enum class HostRole : uint8_t {
+  kNone,
+  kStep,              // ProfilerStep#3
+  kBatchInProcess,    // a DataLoader without workers makes the next batch
+  kBatchFromWorkers,  // a DataLoader takes it from its workers
+  kBatch,             // another iterator of a DataLoader
+  kOtherBatch,        // a DataPipe
+  kOptimizerStep,
+  kZeroGrad,
+  kOptimizer,        // another range of an optimizer
+  kBackwardNode,     // the autograd engine runs a node of the graph
+  kYoungCollection,  // garbage: not of the oldest generation
+  kFullCollection,
+  kCollection  // of a generation that the name does not say
+};
+FL_WORDS(HostRole, kCollection, "", "step", "batch in process", "batch from workers", "batch", "other batch",
+         "optimizer step", "zero_grad", "optimizer", "backward node", "young collection", "full collection",
+         "collection")
+
 enum class LaneKind : uint8_t { kThread, kStream, kAsync, kOther };
 FL_WORDS(LaneKind, kOther, "thread", "stream", "async", "other")
 

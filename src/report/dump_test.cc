@@ -4,7 +4,9 @@
 
 #include <map>
 
+#include "model/testing.h"
 #include "model/trace_builder.h"
+#include "report/dump_tables.h"
 
 namespace firelane::report {
 namespace {
@@ -43,17 +45,29 @@ Model two_ops() {
 }
 
 TEST(Dump, text_rows_name_every_column_and_stay_on_one_line) {
-  EXPECT_EQ(dumped(two_ops(), {.tables = {"host_slices"}}),
-            "host_slices 0 lane=0 start_ns=0 duration_ns=2000 name=\"first\" category=\"cpu_op\" kind=\"op\" parent=- "
-            "depth=0 detail=0 call_line=-\n"
-            "host_slices 1 lane=0 start_ns=3000 duration_ns=1000 name=\"say \\\"hi\\\"\\n\" category=\"cpu_op\" "
-            "kind=\"op\" parent=- depth=0 detail=1 call_line=-\n");
+  EXPECT_EQ(
+      dumped(two_ops(), {.tables = {"host_slices"}}),
+      "host_slices 0 lane=0 start_ns=0 duration_ns=2000 name=\"first\" category=\"cpu_op\" kind=\"op\" role=- parent=- "
+      "depth=0 detail=0 call_line=-\n"
+      "host_slices 1 lane=0 start_ns=3000 duration_ns=1000 name=\"say \\\"hi\\\"\\n\" category=\"cpu_op\" "
+      "kind=\"op\" role=- parent=- depth=0 detail=1 call_line=-\n");
+}
+
+// A table of model/testing.h, which nothing here knows.
+TEST(Dump, a_new_column_of_a_list_is_in_its_rows) {
+  const Model model = with_words();
+  RowLine line(model, DumpForm::kText, "things", 0);
+  line.add_row(one_thing_info(), 0);
+  EXPECT_EQ(line.take(),
+            "things 0 start_ns=5 duration_ns=7 name=\"thing\" parent=- color=\"red\" mood=\"bad\" comm=3 "
+            "weight_bytes=100\n");
 }
 
 TEST(Dump, json_rows_write_null_for_what_is_absent) {
   EXPECT_EQ(dumped(two_ops(), {.tables = {"host_slices"}, .max_rows = 1, .form = DumpForm::kJsonLines}),
             "{\"table\":\"host_slices\",\"row\":0,\"lane\":0,\"start_ns\":0,\"duration_ns\":2000,\"name\":\"first\","
-            "\"category\":\"cpu_op\",\"kind\":\"op\",\"parent\":null,\"depth\":0,\"detail\":0,\"call_line\":null}\n");
+            "\"category\":\"cpu_op\",\"kind\":\"op\",\"role\":null,\"parent\":null,\"depth\":0,\"detail\":0,\"call_"
+            "line\":null}\n");
 }
 
 TEST(Dump, args_put_the_source_event_of_each_row_on_its_line) {

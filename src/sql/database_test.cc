@@ -1,8 +1,11 @@
 #include "sql/database.h"
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
+#include "model/testing.h"
 #include "model/trace_builder.h"
+#include "sql/virtual_table.h"
 
 namespace firelane::sql {
 namespace {
@@ -76,6 +79,28 @@ TEST(Sql, every_table_and_view_can_be_read) {
             "aten::linear|1\naten::mm|2\naten::mm|3\n");
   EXPECT_EQ(answer(model, "select time_ns, name, value from counters"), "2000|power|350.500000\n");
   EXPECT_EQ(answer(model, "select number, duration_ns from steps"), "4|60000\n");
+}
+
+// A table of model/testing.h, which nothing here knows.
+TEST(Sql, a_new_column_of_a_list_can_be_asked_for) {
+  const Model model = with_words();
+  const CatalogTable table = catalog_table(one_thing_info());
+  sqlite3* connection = nullptr;
+  ASSERT_EQ(sqlite3_open(":memory:", &connection), SQLITE_OK);
+  ASSERT_EQ(create_virtual_table(connection, model, table), SQLITE_OK);
+  std::string text;
+  const auto add = [](void* out, int count, char** cells, char** names) {
+    for (int i = 0; i < count; ++i) {
+      *static_cast<std::string*>(out) += std::string(names[i]) + "=" + (cells[i] == nullptr ? "null" : cells[i]) + " ";
+    }
+    return 0;
+  };
+  const char* sql = "select * from things where mood = 'bad' and color = 'red'";
+  EXPECT_EQ(sqlite3_exec(connection, sql, add, &text, nullptr), SQLITE_OK);
+  EXPECT_EQ(sqlite3_close(connection), SQLITE_OK);
+  EXPECT_EQ(text,
+            "id=0 start_ns=5 duration_ns=7 end_ns=12 name=thing parent=null color=red mood=bad comm=3 "
+            "weight_bytes=100 ");
 }
 
 TEST(Sql, searches_give_the_same_rows_as_a_full_scan) {

@@ -121,6 +121,7 @@ def test_rows_are_dicts_of_plain_values(trace):
         "name": "aten::mm",
         "category": "cpu_op",
         "kind": "op",
+        "role": None,
         "parent": 0,
         "depth": 1,
         "detail": trace.host_slices[1]["detail"],

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "model/module_call.h"
+
 namespace firelane::analyze {
 
 // Whether the file lies in torch: found through sys.path, installed, or in a checkout of it.
@@ -24,7 +26,9 @@ inline bool is_of_packages(std::string_view frame) {
 inline bool is_of_libraries(std::string_view frame) {
   if (frame.starts_with("<")) return true;  // <built-in method ...>, <string>
   if (is_of_torch(frame) || is_of_packages(frame)) return true;
-  for (const std::string_view part : {"lib/python", "threading.py(", "contextlib.py(", "nn.Module: ", "runpy.py("}) {
+  for (const std::string_view part :
+       {std::string_view("lib/python"), std::string_view("threading.py("), std::string_view("contextlib.py("),
+        kNumberedModule, std::string_view("runpy.py(")}) {
     if (frame.find(part) != std::string_view::npos) return true;
   }
   return frame.find(".py(") == std::string_view::npos;

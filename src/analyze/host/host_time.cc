@@ -9,13 +9,14 @@
 #include "base/check.h"
 #include "base/gallop.h"
 #include "base/text.h"
+#include "model/host_role.h"
 
 namespace firelane::analyze {
 
 namespace {
 
 Activity activity_of_python(std::string_view name) {
-  if (name.starts_with("gc: generation") || name == "Python GC" || is_gc_call(name)) return Activity::kGc;
+  if (is_collection(role_of(name)) || is_gc_call(name)) return Activity::kGc;
   if (contains(name, "torch/utils/data/dataloader.py") && contains(name, "__next__")) return Activity::kInput;
   if (contains(name, "torch/profiler/") || contains(name, "firelane/profiler/")) return Activity::kRecorder;
   return Activity::kPython;
@@ -41,7 +42,7 @@ bool is_loading(std::string_view overhead_name) { return contains(overhead_name,
 // The activity of a slice by its own name and kind; nullopt-like kInherit: as what it lies in.
 constexpr uint8_t kInherit = 200;
 uint8_t own_activity(HostKind kind, std::string_view name) {
-  if (name.starts_with("enumerate(Data")) return static_cast<uint8_t>(Activity::kInput);
+  if (loads_batch(role_of(name))) return static_cast<uint8_t>(Activity::kInput);
   switch (kind) {
     case HostKind::kOp: return static_cast<uint8_t>(Activity::kOp);
     case HostKind::kPython: return static_cast<uint8_t>(activity_of_python(name));

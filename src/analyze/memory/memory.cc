@@ -148,8 +148,7 @@ class DeviceReader {
 
   void find_optimizer_starts() {
     for (Row row = 0; row < host_.size(); ++row) {
-      const bool is_step =
-          host_.kind[row] == HostKind::kAnnotation && model_.text(host_.name[row]).starts_with("Optimizer.step#");
+      const bool is_step = host_.kind[row] == HostKind::kAnnotation && host_.role[row] == HostRole::kOptimizerStep;
       if (is_step) optimizer_starts_.push_back(host_.start_ns[row]);
     }
     std::sort(optimizer_starts_.begin(), optimizer_starts_.end());

@@ -9,8 +9,6 @@ namespace firelane::analyze {
 
 namespace {
 
-constexpr std::string_view kEngineFrame = "autograd::engine::evaluate_function: ";
-
 bool is_op(HostKind kind) { return kind == HostKind::kOp || kind == HostKind::kAnnotation; }
 
 // What was typed, or compiled from a text.
@@ -48,7 +46,7 @@ OpLines::OpLines(const Model& model) : model_(model), of_slice_(model.host_slice
     if (forward == kNoRow || called_by[forward] == kNone) continue;
     by_forward[row] = called_by[forward];
     const Row frame = host.parent[row];  // the engine's, around the backward function
-    if (frame != kNoRow && model.text(host.name[frame]).starts_with(kEngineFrame)) by_forward[frame] = by_forward[row];
+    if (frame != kNoRow && host.role[frame] == HostRole::kBackwardNode) by_forward[frame] = by_forward[row];
   }
   for (Row row = 0; row < host.size(); ++row) {
     if (by_forward[row] != kNone) {

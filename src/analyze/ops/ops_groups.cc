@@ -7,6 +7,7 @@
 
 #include "analyze/ops/op_inputs.h"
 #include "base/hash.h"
+#include "model/host_role.h"
 
 namespace firelane::analyze {
 
@@ -41,7 +42,7 @@ OpsGroups::OpsGroups(const Model& model, bool has_details)
 OpsKey OpsGroups::classify(StringId name) {
   const std::string_view text = model_.text(name);
   OpsKey key = static_cast<OpsKey>(name);
-  if (text.starts_with("ProfilerStep#")) key = first_made_up_;
+  if (role_of(text) == HostRole::kStep) key = first_made_up_;
   if (std::find(kIgnoredNames.begin(), kIgnoredNames.end(), text) != kIgnoredNames.end()) key = kIgnoredKey;
   return key_of_[static_cast<uint32_t>(name)] = key;
 }

@@ -13,6 +13,7 @@
 #include "analyze/ops/ops.h"
 #include "analyze/ops/ops_memory.h"
 #include "analyze/ops/ops_stacks.h"
+#include "model/host_role.h"
 #include "model/model.h"
 
 namespace firelane::analyze {
@@ -29,7 +30,7 @@ inline bool is_function_event(HostKind kind) {
 inline bool is_python_function(const Model& model, Row row) {
   const HostSlices& host = model.host_slices;
   return host.kind[row] == HostKind::kPython && model.text(host.category[row]) == "python_function" &&
-         !model.text(host.name[row]).starts_with("gc: generation ");
+         !is_of_generation(host.role[row]);
 }
 // For ops and ranges: what torch calls is_async, never closed or closed by another thread. Nothing nests with it.
 inline bool is_async_slice(const Model& model, Row row) {

@@ -35,7 +35,7 @@ bool is_backward_function(const Model& model, Row row) {
   if (name == "torch::autograd::AccumulateGrad") return true;
   const OpDetails& ops = model.op_details;
   return ops.sequence_number[detail] >= 0 && ops.forward_thread[detail] > 0 &&
-         !name.starts_with("autograd::engine::evaluate_function");
+         model.host_slices.role[row] != HostRole::kBackwardNode;
 }
 
 OpsStacks::OpsStacks(const Model& model, uint32_t frames)

@@ -36,7 +36,7 @@ std::vector<FoundStep> optimizer_steps(const Model& model) {
   const HostSlices& slices = model.host_slices;
   for (Row row = 0; row < slices.size(); ++row) {
     if (slices.kind[row] != HostKind::kAnnotation && slices.kind[row] != HostKind::kOp) continue;
-    if (model.text(slices.name[row]).starts_with("Optimizer.step#")) ends.push_back(slices.end_ns(row));
+    if (slices.role[row] == HostRole::kOptimizerStep) ends.push_back(slices.end_ns(row));
   }
   std::sort(ends.begin(), ends.end());
   std::vector<FoundStep> steps;

@@ -7,16 +7,15 @@
 #include "analyze/common/median.h"
 #include "analyze/steps/find_steps.h"
 #include "analyze/steps/step_spans.h"
+#include "model/host_role.h"
 
 namespace firelane::analyze {
 
 namespace {
 
-constexpr std::string_view kLoaderName = "enumerate(DataLoader)#";
-
-LoaderKind loader_kind(std::string_view name) {
-  if (name.find("SingleProcess") != std::string_view::npos) return LoaderKind::kSingleProcess;
-  if (name.find("MultiProcessing") != std::string_view::npos) return LoaderKind::kMultiProcess;
+LoaderKind loader_kind(HostRole role) {
+  if (role == HostRole::kBatchInProcess) return LoaderKind::kSingleProcess;
+  if (role == HostRole::kBatchFromWorkers) return LoaderKind::kMultiProcess;
   return LoaderKind::kOther;
 }
 
@@ -26,11 +25,10 @@ void add_loader(const Model& model, const std::vector<FoundStep>& steps, InputPi
   const HostSlices& host = model.host_slices;
   for (Row row = 0; row < host.size(); ++row) {
     if (host.kind[row] != HostKind::kAnnotation && host.kind[row] != HostKind::kOp) continue;
-    const std::string_view name = model.text(host.name[row]);
-    if (!name.starts_with(kLoaderName)) continue;
-    const bool nested = host.parent[row] != kNoRow && model.text(host.name[host.parent[row]]).starts_with(kLoaderName);
+    if (!is_of_data_loader(host.role[row])) continue;
+    const bool nested = host.parent[row] != kNoRow && is_of_data_loader(host.role[host.parent[row]]);
     if (nested) continue;
-    out.loader = loader_kind(name);
+    out.loader = loader_kind(host.role[row]);
     StepInput& step = input_of(step_at(steps, host.start_ns[row]), out);
     step.wait_ns += host.duration_ns[row];
     ++step.loads;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/host_role.h"
 #include "model/module_call.h"
 
 namespace firelane::analyze {
@@ -15,8 +16,8 @@ bool is_transfer_op(std::string_view name) {
 }
 
 Phase annotation_phase(std::string_view name) {
-  if (name.starts_with("enumerate(DataLoader)#")) return Phase::kData;
-  if (name.starts_with("Optimizer.")) return Phase::kOptimizer;
+  if (is_of_data_loader(role_of(name))) return Phase::kData;
+  if (is_of_optimizer(role_of(name))) return Phase::kOptimizer;
   if (name == "backward" || name == "Backward") return Phase::kBackward;
   if (name == "forward" || name == "Forward") return Phase::kForward;
   return Phase::kNone;
@@ -27,7 +28,7 @@ Phase phase_of_name(HostKind kind, std::string_view name) {
   switch (kind) {
     case HostKind::kAnnotation: return annotation_phase(name);
     case HostKind::kOp:
-      if (name.starts_with("autograd::engine::") || name.starts_with("torch::autograd::")) return Phase::kBackward;
+      if (role_of(name) == HostRole::kBackwardNode || name.starts_with("torch::autograd::")) return Phase::kBackward;
       if (!name.starts_with("aten::") && name.find("Backward") != std::string_view::npos) return Phase::kBackward;
       return annotation_phase(name);
     case HostKind::kPython:
@@ -157,7 +158,7 @@ Phases find_phases(const Model& model) {
   for (Row row = 0; row < host.size(); ++row) {      // parents stand before their children
     const Phase outer = host.parent[row] == kNoRow ? Phase::kNone : phases.host[host.parent[row]];
     Phase own = names.of(host.kind[row], host.name[row]);
-    if (own == Phase::kOptimizer && model.text(host.name[row]).starts_with("Optimizer.step")) {
+    if (own == Phase::kOptimizer && host.role[row] == HostRole::kOptimizerStep) {
       update_start_ns = optimizer.update_start_ns(row);
       in_closure[row] = update_start_ns > host.start_ns[row];
     } else if (own == Phase::kNone && host.parent[row] != kNoRow && in_closure[host.parent[row]]) {

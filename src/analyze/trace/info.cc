@@ -10,6 +10,7 @@
 #include "analyze/host/host_time.h"
 #include "analyze/steps/find_steps.h"
 #include "analyze/steps/true_steps.h"
+#include "model/host_role.h"
 #include "model/how_to_record.h"
 
 namespace firelane::analyze {
@@ -149,7 +150,7 @@ bool has_functions(const Model& model) {
   const HostSlices& host = model.host_slices;
   for (Row row = 0; row < host.size(); ++row) {
     if (host.kind[row] != HostKind::kPython || host.module[row] == ModuleCall::kPath) continue;
-    if (!model.text(host.name[row]).starts_with("gc: generation ")) return true;
+    if (!is_of_generation(host.role[row])) return true;
   }
   return false;
 }

@@ -9,6 +9,7 @@
 #include "analyze/host/host_calls.h"
 #include "analyze/steps/phases.h"
 #include "analyze/verdict/study.h"
+#include "model/host_role.h"
 
 namespace firelane::analyze {
 
@@ -16,14 +17,14 @@ namespace {
 
 // Host and device time this close to each other: neither limits alone.
 constexpr double kClose = 1.25;
-constexpr std::string_view kLoader = "enumerate(Data";  // its time is input, whatever it launches
 
 using BoundsByName = std::unordered_map<uint32_t, GroupBound>;  // by name
 
 std::vector<GroupBound> finish(BoundsByName& sums) {
   std::vector<GroupBound> rows;
   for (auto& [name, group] : sums) {
-    const bool is_input = group.name.starts_with(kLoader) || group.name == name_of(Phase::kData);
+    // Loading is input, whatever it launches.
+    const bool is_input = loads_batch(role_of(group.name)) || group.name == name_of(Phase::kData);
     const bool computes = group.ops > 0 && group.host_ns > 2 * kDispatchNs * group.ops;
     group.limit = is_input   ? Limit::kInput
                   : computes ? Limit::kCompute
@@ -165,7 +166,7 @@ std::vector<GroupBound> annotation_bounds(const StudiedTrace& trace) {
   int64_t until = INT64_MIN;
   for (Row row = model.lanes.host_begin[lane]; row < model.lanes.host_end[lane]; ++row) {
     if (slices.kind[row] != HostKind::kAnnotation || !inside(window, slices.start_ns[row])) continue;
-    if (slices.start_ns[row] < until || model.text(slices.name[row]).starts_with("ProfilerStep#")) continue;
+    if (slices.start_ns[row] < until || slices.role[row] == HostRole::kStep) continue;
     until = slices.end_ns(row);
     spans.push_back({slices.start_ns[row], until, slices.name[row]});
     GroupBound& sum = sums[static_cast<uint32_t>(slices.name[row])];

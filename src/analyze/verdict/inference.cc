@@ -19,7 +19,7 @@ bool names(std::string_view text, std::string_view lower, std::string_view upper
 bool has_backward(const Model& model) {
   const HostSlices& host = model.host_slices;
   for (Row row = 0; row < host.size(); ++row) {
-    if (host.kind[row] == HostKind::kOp && model.text(host.name[row]).starts_with("autograd::engine::")) return true;
+    if (host.kind[row] == HostKind::kOp && host.role[row] == HostRole::kBackwardNode) return true;
   }
   return false;
 }

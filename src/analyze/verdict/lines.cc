@@ -8,6 +8,7 @@
 #include "analyze/steps/phases.h"
 #include "analyze/verdict/study.h"
 #include "base/check.h"
+#include "model/host_role.h"
 
 namespace firelane::analyze {
 
@@ -75,13 +76,12 @@ class LineCollector {
   }
 
   void name_ops() {
-    constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
     constexpr size_t kMost = 3;
     for (size_t i = 0; i < by_op_.size(); ++i) {
       std::vector<LineOp>& most = table_.rows[i].most_in;
       for (const auto& [name, ns] : by_op_[i]) {
         std::string_view text = model_.text(name);
-        if (text.starts_with(kEngine)) text.remove_prefix(kEngine.size());
+        if (text.starts_with(kNodeName)) text.remove_prefix(kNodeName.size());
         most.push_back({text, ns});
       }
       std::stable_sort(most.begin(), most.end(), [](const LineOp& a, const LineOp& b) { return a.ns > b.ns; });

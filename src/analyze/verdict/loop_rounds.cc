@@ -8,6 +8,7 @@
 #include "analyze/host/host_time.h"
 #include "analyze/ops/op_tensors.h"
 #include "base/text.h"
+#include "model/host_role.h"
 
 namespace firelane::analyze {
 
@@ -34,7 +35,7 @@ uint16_t traits_of(std::string_view name) {
   static constexpr std::array<std::string_view, 4> kSample = {"aten::argmax", "aten::multinomial", "aten::topk",
                                                               "aten::max"};
   uint16_t traits = 0;
-  if (name.starts_with("autograd::engine::evaluate_function")) {
+  if (role_of(name) == HostRole::kBackwardNode) {
     static constexpr std::array<std::string_view, 4> kWeights = {": TBackward", ": ConvolutionBackward", "RnnBackward",
                                                                  ": MmBackward"};
     traits = kAutograd;
@@ -313,15 +314,15 @@ RoundData Rounds::data_of(std::span<const Token> tokens, const Repeat& repeat) c
   return data_.of(starts, tokens[repeat.end() - 1].row);
 }
 
-bool Rounds::lies_in(Row row, std::string_view range) const {
+bool Rounds::lies_in(Row row, bool (*is_range)(HostRole)) const {
   const HostSlices& host = model_.host_slices;
   for (Row outer = host.parent[row]; outer != kNoRow; outer = host.parent[outer]) {
-    if (model_.text(host.name[outer]).starts_with(range)) return true;
+    if (is_range(host.role[outer])) return true;
   }
   return false;
 }
-bool Rounds::in_optimizer(Row row) const { return lies_in(row, "Optimizer."); }
-bool Rounds::in_loader(Row row) const { return lies_in(row, "enumerate(Data"); }
+bool Rounds::in_optimizer(Row row) const { return lies_in(row, is_of_optimizer); }
+bool Rounds::in_loader(Row row) const { return lies_in(row, loads_batch); }
 
 Row Rounds::function_of(std::span<const Token> tokens, const Repeat& repeat) const {
   const auto function = [&](size_t at) {

@@ -69,7 +69,7 @@ class Rounds {
   bool takes_one_sample(std::span<const Token> tokens, const Repeat& repeat) const;
   bool same_shapes(std::span<const Token> tokens, const Repeat& repeat) const;
   bool grows(std::span<const Token> tokens, const Repeat& repeat) const;
-  bool lies_in(Row row, std::string_view range) const;
+  bool lies_in(Row row, bool (*is_range)(HostRole)) const;
   bool in_optimizer(Row row) const;
   bool in_loader(Row row) const;
 

@@ -22,6 +22,7 @@
 #include "analyze/ops/ops_groups.h"
 #include "analyze/ops/ops_stacks.h"
 #include "export/chrome_kineto.h"
+#include "model/host_role.h"
 
 namespace nb = nanobind;
 
@@ -131,7 +132,7 @@ class Events {
     const auto at = static_cast<size_t>(lane);
     const auto number = [](const TraceId& id) { return id.number == kNoNumber ? int64_t{0} : id.number; };
     nb::dict out;
-    out["name"] = name.starts_with("ProfilerStep#") ? std::string_view("ProfilerStep*") : name;
+    out["name"] = role_of(name) == HostRole::kStep ? std::string_view("ProfilerStep*") : name;
     out["trace_name"] = name;
     out["thread"] = number(model_->lanes.tid[at]);
     out["device_index"] = number(model_->lanes.pid[at]);

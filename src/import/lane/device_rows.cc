@@ -12,6 +12,7 @@
 
 #include "model/copy_name.h"
 #include "model/gpu_counters.h"
+#include "model/host_role.h"
 
 namespace firelane::importer {
 namespace {
@@ -356,7 +357,7 @@ void DeviceRows::add_annotations() {
     if (correlation == kNoNumber) continue;
     std::vector<Row> around;
     for (const Row r : open) {
-      const bool is_step = pool_.strings.view(host[r].name).starts_with("ProfilerStep#");
+      const bool is_step = role_of(pool_.strings.view(host[r].name)) == HostRole::kStep;
       if (is_step || host[r].lane == launch.lane) around.push_back(r);
     }
     if (around.empty()) continue;

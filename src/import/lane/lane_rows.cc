@@ -4,6 +4,7 @@
 
 #include "import/lane/extra_args.h"
 #include "import/lane/inputs_json.h"
+#include "model/host_role.h"
 #include "model/module_call.h"
 
 namespace firelane::importer {
@@ -430,7 +431,6 @@ void LaneRows::link_forward_ops() {
 
 // As in torch's traces, the engine's frame around a backward function carries that function's numbers.
 void LaneRows::number_evaluations() {
-  constexpr std::string_view kFrame = "autograd::engine::evaluate_function: ";
   std::vector<Row> last_op(pool_.lanes.size(), kNoRow);
   for (Row row = 0; row < part_.host_slices.size(); ++row) {
     const RawHostSlice& slice = part_.host_slices[row];
@@ -440,7 +440,7 @@ void LaneRows::number_evaluations() {
     if (before == kNoRow || op.sequence_number < 0 || op.forward_thread <= 0) continue;
     const RawHostSlice& frame = part_.host_slices[before];
     const std::string_view name = pool_.strings.view(frame.name);
-    if (!name.starts_with(kFrame) || name.substr(kFrame.size()) != pool_.strings.view(slice.name)) continue;
+    if (!name.starts_with(kNodeName) || name.substr(kNodeName.size()) != pool_.strings.view(slice.name)) continue;
     part_.op_details[frame.detail].sequence_number = op.sequence_number;
     part_.op_details[frame.detail].forward_thread = op.forward_thread;
   }

@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "import/lane/align.h"
+#include "model/host_role.h"
 
 namespace firelane::importer {
 namespace {
@@ -93,7 +94,7 @@ std::vector<Sequence> light_steps(const RawPool& pool, const RawPart& part) {
     const RawHostSlice& slice = part.host_slices[row];
     if (is_call(slice.kind)) {
       call_of.emplace(part.call_details[slice.detail].correlation, row);
-    } else if (slice.kind == HostKind::kAnnotation && pool.strings.view(slice.name).starts_with("ProfilerStep#")) {
+    } else if (slice.kind == HostKind::kAnnotation && role_of(pool.strings.view(slice.name)) == HostRole::kStep) {
       steps.push_back({slice.start_ns, slice.start_ns + slice.duration_ns, {}});
     }
   }
@@ -214,7 +215,7 @@ class Layer {
     const HostKind kind = full_.host_slices.kind[row];
     return (kind == HostKind::kOp || kind == HostKind::kPython || kind == HostKind::kAnnotation ||
             kind == HostKind::kOther) &&
-           !full_.text(full_.host_slices.name[row]).starts_with("ProfilerStep#");
+           full_.host_slices.role[row] != HostRole::kStep;
   }
 
   StringId text(StringId of_full) { return pool_.strings.intern(full_.text(of_full)); }

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "model/host_role.h"
 #include "model/sampled_time.h"
 
 namespace firelane::importer {
@@ -84,7 +85,7 @@ class Splitter {
 
   // Work belongs to where it was launched, even if the device came to it later.
   bool is_light(const RawDeviceSlice& row) const {
-    if (row.kind == DeviceKind::kAnnotation && pool_.strings.view(row.name).starts_with("ProfilerStep#"))
+    if (row.kind == DeviceKind::kAnnotation && role_of(pool_.strings.view(row.name)) == HostRole::kStep)
       return light_ranges_.contains(row.name);
     if (row.correlation != kNoNumber && has_calls()) return light_calls_.contains(row.correlation);
     return is_inside(windows_, row.start_ns);

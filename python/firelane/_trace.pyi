@@ -127,7 +127,7 @@ class Trace:
 
     @property
     def stack_samples(self) -> Table:
-        """Where threads were now and then: sampled Python stacks."""
+        """Where threads were: sampled Python stacks."""
 
     @property
     def counter_tracks(self) -> Table:

@@ -50,7 +50,7 @@ CommandLine make_command_line() {
       "firelane FILE is short for firelane info FILE. A FILE is a recording of firelane (.lane), a trace of\n"
       "torch.profiler (.json, .json.gz), any Chrome trace, a file of Nsight Systems, JAX or TPUs (XPlane),\n"
       "rocprofv3, Perfetto or speedscope, or a memory snapshot or execution trace of PyTorch.\n"
-      "- reads standard input.",
+      "The FILE - is standard input.",
       "firelane");
   CLI::App& app = *line.app;
   app.set_version_flag("--version", "firelane " FIRELANE_VERSION, "print the version and exit");

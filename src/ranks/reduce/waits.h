@@ -1,4 +1,4 @@
-// Waiting told from moving, and who made the others wait. Private to ranks/reduce.
+// Waiting separated from data transfer, and who made the others wait. Private to ranks/reduce.
 //
 // In each collective that synchronizes, the last arrival divides waiting from moving. How late the last one is,
 // measured from the median arrival, is charged to it as far as its own work took longer than that of the others since

@@ -123,9 +123,9 @@ std::vector<Finding> find_unmerged_adapters(const Context& context) {
                   .precedence = Precedence::kNeedless};
   evidence.fill(finding);
   finding.events = count;
-  finding.title = "adapters of rank " + std::to_string(largest.rank) + " are applied beside " +
+  finding.title = "adapters of rank " + std::to_string(largest.rank) + " run beside " +
                   counted(std::max<int64_t>(1, context.study->per_step(count)), "layer", "layers") +
-                  " instead of being part of their weights: " + short_percent(finding.share_of_step) + " of a step";
+                  " instead of being merged into their weights: " + short_percent(finding.share_of_step) + " of a step";
   return {finding};
 }
 

@@ -37,7 +37,7 @@ TEST(UnmergedAdapters, a_thin_product_beside_a_layer_is_told_with_its_rank) {
   const Judged found = adapted(What::kAdapter);
   const Finding* finding = find(found, "adapters-unmerged");
   ASSERT_NE(finding, nullptr);
-  EXPECT_NE(finding->title.find("adapters of rank 8 are applied beside 1 layer"), std::string::npos) << finding->title;
+  EXPECT_NE(finding->title.find("adapters of rank 8 run beside 1 layer"), std::string::npos) << finding->title;
   EXPECT_NEAR(static_cast<double>(finding->gain.middle_ns()), 120e3, 40e3);
   EXPECT_EQ(&found.findings[0], finding);
 }

@@ -419,23 +419,18 @@ std::vector<Finding> find_constant_copies(const Context& context) {
 std::vector<Rule> again_rules() {
   return {
       {"repeated-backward", "waste", 0.05, true,
-       "The backward pass runs through the same operators several times in one step: "
-       "loss_a.backward(retain_graph=True) "
-       "and\n"
-       "then loss_b.backward(). What the losses share, often nearly all of the model, is differentiated for each of "
-       "them, "
-       "and\n"
-       "the gradients are added up in the parameters.\n\n"
+       "The backward pass runs through the same operators several times in one step:\n"
+       "loss_a.backward(retain_graph=True) and then loss_b.backward(). What the losses share, often nearly all of\n"
+       "the model, is differentiated for each of them, and the gradients are added up in the parameters.\n\n"
        "Found by the numbers that autograd gives its nodes: a node that runs twice in a step, unless gradients are\n"
-       "differentiated in it (create_graph), for which passes are needed. The gain is a replay "
-       "without\n"
-       "all runs but the first. Eight passes and more whose gradients no parameter adds up are rows of a Jacobian "
-       "(torch.autograd.grad\n"
-       "in a loop): one pass for all rows computes as much as they do, and only the calls are saved.\n\n"
-       "What to do: add the losses up, with their weights, and call backward once. Rows of a Jacobian: autograd.grad "
-       "with\n"
-       "is_grads_batched=True, torch.func.jacrev, or vmap.\n\n"
-       "When not: gradients of the losses are needed apart (projected or normalized gradients, adversarial training).",
+       "differentiated in it (create_graph), for which passes are needed. The gain is a replay without all runs but\n"
+       "the first. Eight passes and more whose gradients no parameter adds up are rows of a Jacobian\n"
+       "(torch.autograd.grad in a loop): one pass for all rows computes as much as they do, and only the calls are\n"
+       "saved.\n\n"
+       "What to do: add the losses up, with their weights, and call backward once. Rows of a Jacobian: autograd.grad\n"
+       "with is_grads_batched=True, torch.func.jacrev, or vmap.\n\n"
+       "When not: gradients of the losses are needed apart (projected or normalized gradients, adversarial\n"
+       "training).",
        find_repeated_backward},
       {"whole-copies", "memory", 0.05, true,
        "Large tensors are copied as they are, in the same layout and type: clone() of a cache, a state or a batch, "

@@ -65,8 +65,8 @@ std::vector<Finding> find_small_copies(const Context& context) {
   add_longest(finding, model, std::move(ops));
   finding.ranges.push_back({runs[0].start_ns, runs[0].end_ns});
   finding.try_text =
-      "pack them into one tensor on the host and copy that once; what each copy costs is the call, not the bytes, so "
-      "that pinned memory changes little";
+      "pack them into one tensor on the host and copy that once; each costs a call, however few bytes it moves, so "
+      "pinned memory helps little";
   finding.try_code = "packed = torch.cat([t.flatten() for t in tensors]).to(device)  # then packed.split(sizes)";
   finding.confidence = Confidence::kMedium;
   finding.part_of = "overhead";
@@ -96,16 +96,14 @@ std::vector<Finding> find_weights_to_host(const Context& context) {
   const int64_t gain_ns = context.gain_ns(change);
   set_gain_of_all(context, {gain_ns * 9 / 10, gain_ns}, finding);
   finding.events = static_cast<int64_t>(ops.size());
-  finding.title = "weights, gradients or state of the optimizer go to the host in every step: " +
+  finding.title = "weights, gradients or optimizer state are copied to the host in every step: " +
                   counted(std::max<int64_t>(1, context.study->per_step(finding.events)), "tensor", "tensors") +
-                  " one by one, " + short_bytes(context.study->per_step(bytes)) +
-                  ", with what the host does with them " + short_time(finding.cost_ns) + " of each step (" +
-                  short_percent(finding.share_of_step) + ")";
+                  " one by one, " + short_bytes(context.study->per_step(bytes)) + "; with the host's work on them, " +
+                  short_time(finding.cost_ns) + " of each step (" + short_percent(finding.share_of_step) + ")";
   add_longest(finding, model, std::move(ops));
   finding.ranges.push_back({runs[0].start_ns, runs[0].end_ns});
   finding.try_text =
-      "do it every few hundred steps, keep the copy on the device, or compute there what is wanted of them; each "
-      ".cpu() "
+      "do it every few hundred steps, keep the copy on the device, or compute there what you need of them; each .cpu() "
       "waits for the device";
   finding.try_code =
       "torch._foreach_copy_(best, list(model.parameters()))  # best: made once, on the device; to the host at the end";
@@ -122,30 +120,24 @@ std::vector<Rule> copy_runs_rules() {
   return {
       {"small-copies", "input", 0.03, true,
        "Many small tensors are sent to the device one after another: the boxes, labels and masks of each image of a\n"
-       "batch. Each copy costs the host a call of PyTorch and of CUDA, and from ordinary memory a wait, however few "
-       "bytes\n"
-       "it moves.\n\n"
-       "Found are at least 16 copies to the device in a row, with no other work of the device between them, of at "
-       "most\n"
-       "64 KiB on average. The gain is a replay in which one copy is left for each such row; at worst packing takes "
-       "15%\n"
-       "of what the calls took.\n\n"
-       "What to do: pack what belongs together into one tensor where it is made (a collate_fn, NumPy), copy it once, "
-       "and\n"
-       "split it on the device into views. pin_memory alone changes little.\n\n"
+       "batch. Each copy costs the host a call of PyTorch and of CUDA, and from ordinary memory a wait, however few\n"
+       "bytes it moves.\n\n"
+       "Found are at least 16 copies to the device in a row, with no other work of the device between them, of at\n"
+       "most 64 KiB on average. The gain is a replay in which one copy is left for each such row; at worst packing\n"
+       "takes 15% of what the calls took.\n\n"
+       "What to do: pack what belongs together into one tensor where it is made (a collate_fn, NumPy), copy it once,\n"
+       "and split it on the device into views. pin_memory alone changes little.\n\n"
        "When not: the tensors come one by one over a longer time, and each is needed at once.",
        find_small_copies},
       {"weights-to-host", "host", 0.05, true,
-       "Parameters, gradients or the optimizer's state are copied to the host in every step: the weights of the best "
-       "step\n"
-       "so far, histograms for a log, an average of weights that the CPU keeps. Each tensor is a copy of its own, for\n"
-       "which the host waits until the device has done everything before.\n\n"
-       "Found are at least 8 copies to the host in a row, with no other work of the device between them, three of "
-       "four of\n"
-       "tensors that the optimizer works on, in at least half of the steps. Needs a recording that follows tensors\n"
-       "(firelane record does). The gain is a replay without them and what the host does between them.\n\n"
-       "What to do: less often; or copy on the device first (torch._foreach_copy_ into tensors that are kept), and to\n"
-       "the host when it is needed; or asynchronously into pinned memory.\n\n"
+       "Parameters, gradients or the optimizer's state are copied to the host in every step: the weights of the best\n"
+       "step so far, histograms for a log, an average of weights that the CPU keeps. Each tensor is a copy of its\n"
+       "own, for which the host waits until the device has done everything before.\n\n"
+       "Found are at least 8 copies to the host in a row, with no other work of the device between them, three of\n"
+       "four of tensors that the optimizer works on, in at least half of the steps. Needs a recording that follows\n"
+       "tensors (firelane record does). The gain is a replay without them and what the host does between them.\n\n"
+       "What to do: less often; or copy on the device first (torch._foreach_copy_ into tensors that are kept), and\n"
+       "to the host when it is needed; or asynchronously into pinned memory.\n\n"
        "When not: the optimizer runs on the CPU because the device's memory is too small.",
        find_weights_to_host},
   };

@@ -103,29 +103,29 @@ DecompositionAdvice advice_of(const Context& context, const Decomposition& one) 
   switch (one.use) {
     case DecompositionUse::kProduct:
       if (one.kind == DecompositionKind::kInverse) {
-        return {"the inverse is multiplied with " + columns + ", and nothing else reads it",
+        return {"the inverse is multiplied by " + columns + ", and nothing else reads it",
                 "solve the system of equations instead: it needs the factors alone, and is more accurate",
                 "y = torch.linalg.solve(a, b)  # instead of torch.linalg.inv(a) @ b; cholesky_solve if a = L @ L.T"};
       }
-      return {"the pseudoinverse is multiplied with " + columns + ", and nothing else reads it",
+      return {"the pseudoinverse is multiplied by " + columns + ", and nothing else reads it",
               "solve the least squares problem instead: a pseudoinverse takes all singular values and vectors",
               "y = torch.linalg.lstsq(a, b).solution  # a of full rank; or torch.linalg.solve(a.mT @ a, a.mT @ b)"};
     case DecompositionUse::kLargest:
       return {
-          std::string(is_singular ? "of all singular values" : "of all eigenvalues") + " only the largest are read",
+          std::string("only the largest ") + (is_singular ? "singular values" : "eigenvalues") + " are read",
           "the power method approximates the largest by products with a vector, and the next step continues from it",
           is_singular ? "v = normalize(w.T @ u); u = normalize(w @ v); sigma = u @ w @ v  # nn.utils.parametrizations"
                         ".spectral_norm does it"
                       : "value, vector = torch.lobpcg(a, k=1)  # a symmetric; or some products with a vector"};
     case DecompositionUse::kFew:
-      return {std::string(is_singular ? "of all singular vectors" : "of all eigenvectors") + " only a few are read",
+      return {std::string("only a few of the ") + (is_singular ? "singular vectors" : "eigenvectors") + " are read",
               "compute only those, by products with a narrow matrix: an approximation, good where the values fall off "
               "quickly",
               is_singular
                   ? "u, s, v = torch.svd_lowrank(a, q=k)  # q a little larger than what is read, niter=2 or more"
                   : "values, vectors = torch.lobpcg(a, k=k)  # a symmetric, k at most a third of its size"};
     case DecompositionUse::kNoVectors:
-      return {"nobody reads the vectors", "compute the values alone",
+      return {"the vectors are never read", "compute only the values",
               is_singular ? "s = torch.linalg.svdvals(a)" : "values = torch.linalg.eigvalsh(a)"};
     case DecompositionUse::kUnknown: break;
   }
@@ -223,15 +223,16 @@ std::vector<Finding> find_matrix_decomposition(const Context& context) {
 std::vector<Rule> decompositions_rules() {
   return {
       {"matrix-decomposition", "waste", 0.05, true,
-       "Inverses and decompositions (SVD, eigenvalues) go through a matrix many times, step by step, and a GPU mostly\n"
-       "waits meanwhile. Often only a part of what they compute is used: an inverse for one product, all singular\n"
-       "values for the largest.\n\n"
+       "Inverses and decompositions (SVD, eigenvalues) go through a matrix many times, step by step, and a GPU\n"
+       "mostly waits meanwhile. Often only a part of what they compute is used: an inverse for one product, all\n"
+       "singular values for the largest.\n\n"
        "Found are calls of torch.linalg.inv, pinv, svd, eigh and their like, and norms that are made of singular\n"
        "values. Where the recording follows tensors (firelane record does), what reads their results decides: an\n"
        "inverse or pseudoinverse that is multiplied and nothing else, singular values or eigenvalues of which the\n"
-       "largest is taken, few of the vectors, vectors that nobody reads. The gain is a replay with what is left then:\n"
-       "the factors of an inverse and a system of equations for the columns that it is multiplied with, or products\n"
-       "of the matrix with a vector. Others are named without a gain from a quarter of a step on.\n\n"
+       "largest is taken, few of the vectors, vectors that nobody reads, gradients included. The gain is a replay\n"
+       "with what is left then: the factors of an inverse and a system of equations for the columns that it is\n"
+       "multiplied with, or products of the matrix with a vector. Others are named without a gain from a quarter of\n"
+       "a step on.\n\n"
        "What to do: torch.linalg.solve or lstsq instead of a product with an inverse, the power method or\n"
        "torch.svd_lowrank for the largest, svdvals and eigvalsh without vectors, cholesky of what is symmetric and\n"
        "positive.\n\n"

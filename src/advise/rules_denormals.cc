@@ -167,8 +167,8 @@ std::vector<Finding> find_denormals(const Context& context) {
   took = took.substr(0, took.find('.') + 2);
   Finding finding{.id = "denormals",
                   .try_text =
-                      "they look like sums and products with denormal numbers (below 1.2e-38 in fp32): let the "
-                      "CPU take them for zero, or set to zero what is below a threshold",
+                      "this looks like arithmetic on denormal numbers (below 1.2e-38 in fp32): let the CPU flush them "
+                      "to zero, or zero what is below a threshold",
                   .try_code = "torch.set_flush_denormal(True)  # before the loop, in each thread that computes",
                   .confidence = Confidence::kMedium,
                   .confirm_by = "time some steps with it, or count: (x.abs() < 1.2e-38).logical_and(x != 0).sum()",
@@ -176,7 +176,7 @@ std::vector<Finding> find_denormals(const Context& context) {
   evidence.fill(finding);
   finding.events = static_cast<int64_t>(finder.slow().size());
   finding.title = std::string(name_of_op(model, longest)) + " of " + shapes_text_of_op(model, longest) + " takes " +
-                  took + " ns of a core for each number, " +
+                  took + " ns of core time per element, " +
                   std::to_string(std::llround(finder.number_ns(longest) / std::max(0.01, finder.usual_ns()))) +
                   " times what copying one takes: " + short_percent(finding.share_of_step) + " of a step";
   add_longest(finding, model, finder.slow());
@@ -188,19 +188,17 @@ std::vector<Finding> find_denormals(const Context& context) {
 std::vector<Rule> denormals_rules() {
   return {
       {"denormals", "host", 0.1, true,
-       "Numbers closer to zero than 1.2e-38 (fp32; 2.2e-308 in fp64) are stored as denormal ones. CPUs compute with "
-       "them\n"
-       "in microcode, about 150 cycles for each vector instead of one: activations and traces that fade, silent "
-       "audio,\n"
-       "filters with feedback, averages that decay. GPUs have no such case.\n\n"
-       "No trace has the numbers themselves. Found are additions and multiplications of tensors with 16384 numbers "
-       "and\n"
-       "more that take at least 3.5 ns of a core for each, and six times what copying a number takes in the same\n"
-       "program, in three of four calls. With them, products and convolutions below 3 GFLOP/s count. Needs shapes.\n"
+       "Numbers closer to zero than 1.2e-38 (fp32; 2.2e-308 in fp64) are stored as denormal ones. CPUs compute with\n"
+       "them in microcode, about 150 cycles for each vector instead of one: activations and traces that fade, silent\n"
+       "audio, filters with feedback, averages that decay. GPUs have no such case.\n\n"
+       "No trace has the numbers themselves. Found are additions and multiplications of tensors with 16384 numbers\n"
+       "and more that take at least 3.5 ns of a core for each, and six times what copying a number takes in the same\n"
+       "program, in three of four calls; of a million numbers and more also 1 ns for each core, as cores that\n"
+       "compute together wait for memory. With them, products and convolutions below 3 GFLOP/s count. Needs shapes.\n"
        "The gain is a replay in which arithmetic takes about what copying does.\n\n"
-       "What to do: torch.set_flush_denormal(True), where CPU and build have it; it holds for the thread that calls "
-       "it.\n"
-       "Or a threshold: x[x.abs() < 1e-30] = 0; noise of 1e-20 keeps filters away from them.\n\n"
+       "What to do: torch.set_flush_denormal(True), which makes zeros of them, where CPU and build have it; it holds\n"
+       "for the thread that calls it. Or a threshold: x[x.abs() < 1e-30] = 0; noise of 1e-20 keeps filters away from\n"
+       "them.\n\n"
        "When not: the machine was busy, or memory was swapped: then everything is slow, and copies are as well.",
        find_denormals},
   };

@@ -136,16 +136,14 @@ std::vector<Finding> find_device_unused(const Context& context) {
 std::vector<Rule> device_unused_rules() {
   return {
       {"device-unused", "host", 0.1, true,
-       "The machine has a GPU, this torch is built for it, and all tensors of the program are on the CPU: most often "
-       "the\n"
-       "line that moves the model or the data is missing, or torch.cuda.is_available() was false when it was asked.\n\n"
-       "Found where a recording of firelane with CUDA (record_options: cuda, on by default) names a GPU, has no work "
-       "of\n"
-       "it, and follows tensors, all of which are on the CPU. A small program is as fast there: operators have to "
-       "take\n"
-       "two fifths of a step of at least 1 ms, and what they would cost on a GPU (8 to 16 us for each that launches\n"
-       "something, or their FLOPs at a tenth of its peak) at most three fifths of what they take now. The gain is a\n"
-       "replay with that.\n\n"
+       "The machine has a GPU, this torch is built for it, and all tensors of the program are on the CPU: most often\n"
+       "the line that moves the model or the data is missing, or torch.cuda.is_available() was false when it was\n"
+       "asked.\n\n"
+       "Found where a recording of firelane with CUDA (record_options: cuda, on by default) names a GPU, has no work\n"
+       "of it, and follows tensors, all of which are on the CPU. A small program is as fast there: operators have to\n"
+       "take two fifths of a step of at least 1 ms, and what they would cost on a GPU (8 to 16 us for each that\n"
+       "launches something, or their FLOPs at a tenth of its peak) at most three fifths of what they take now. The\n"
+       "gain is a replay with that.\n\n"
        "What to do: model.to('cuda') before the optimizer is made, batch.to('cuda', non_blocking=True) from pinned\n"
        "memory in the loop.\n\n"
        "When not: the GPU is somebody else's, or has no memory left.",

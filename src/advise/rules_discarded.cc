@@ -174,18 +174,13 @@ std::vector<Rule> discarded_rules() {
   return {
       {"discarded-results", "waste", 0.05, true,
        "A product makes a large result, of which only a small part is read before it is given back: the scores of a\n"
-       "whole vocabulary at every place of a prompt, where the next word needs those of the last place alone, or at "
-       "all\n"
-       "places of a text where some are masked.\n\n"
-       "Found are linear layers, products and convolutions of the forward pass whose result is read, all readers "
-       "taken\n"
-       "together and followed through operators that change each number by itself, for at most a quarter, and freed "
-       "within\n"
-       "the recording; a result that nobody reads at all does not count. Needs a recording that follows tensors and "
-       "memory\n"
-       "(firelane record does), without compiled parts or CUDA graphs. The gain is a replay in which the product, and "
-       "its\n"
-       "backward pass, keep the part that is read.\n\n"
+       "whole vocabulary at every place of a prompt, where the next word needs those of the last place alone, or at\n"
+       "all places of a text where some are masked.\n\n"
+       "Found are linear layers, matrix products and convolutions of the forward pass whose result of 16 KiB or more\n"
+       "is read, all readers taken together and followed through operators that change each number by itself, for at\n"
+       "most a quarter, and freed within the recording; a result that nobody reads at all does not count. Needs a\n"
+       "recording that follows tensors and memory (firelane record does), without compiled parts or CUDA graphs. The\n"
+       "gain is a replay in which the product, and its backward pass, keep the part that is read.\n\n"
        "What to do: slice or index the input of the product instead of its result.\n\n"
        "When not: something that no operator shows (NumPy on the same memory) reads the rest.",
        find_discarded},

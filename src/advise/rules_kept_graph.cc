@@ -46,7 +46,7 @@ std::vector<Finding> find_growing_backward(const Context& context) {
   Finding finding{
       .id = "growing-backward",
       .try_text =
-          "detach what lives on from one step to the next: it keeps the graphs of all steps before alive, and "
+          "detach what is carried over to the next step: it keeps the graphs of all earlier steps alive, and "
           "backward(retain_graph=True) goes through them again",
       .try_code = "state = state.detach()  # at the start of each step; and total += loss.detach()",
       .confidence = Confidence::kMedium,
@@ -71,16 +71,14 @@ std::vector<Finding> find_growing_backward(const Context& context) {
 std::vector<Rule> kept_graph_rules() {
   return {
       {"growing-backward", "waste", 0.05, true,
-       "The backward pass goes through operators of earlier steps, and through more of them in each step. Something "
-       "that\n"
-       "lives from step to step (the state of a recurrent layer, a sum of losses, a running average) still has its\n"
-       "history: each step hangs its own graph on it. Time and memory of a step grow until memory is full;\n"
+       "The backward pass goes through operators of earlier steps, and through more of them in each step. Something\n"
+       "that lives from step to step (the state of a recurrent layer, a sum of losses, a running average) still has\n"
+       "its history: each step hangs its own graph on it. Time and memory of a step grow until memory is full;\n"
        "backward(retain_graph=True) is what keeps PyTorch from saying so.\n\n"
-       "Found are nodes of the backward pass whose number is lower than that of the first operator of their step, "
-       "where\n"
-       "passes go back further than one step and get longer in more than half of the steps (a graph may be cut now "
-       "and\n"
-       "then). The gain is a replay without these nodes, for the steps that were recorded; a longer run gains more.\n\n"
+       "Found are nodes of the backward pass whose number is lower than that of the first operator of their step,\n"
+       "where passes go back further than the one before and get longer in more than half of the steps (a graph may\n"
+       "be cut now and then). The gain is a replay without these nodes, for the steps that were recorded; a longer\n"
+       "run gains more.\n\n"
        "What to do: detach() what is handed on to the next step, and sum up losses as numbers.\n\n"
        "When not: gradients are meant to go back through several steps; there the graph has to be cut after a fixed\n"
        "number of them.",

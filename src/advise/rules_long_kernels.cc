@@ -174,9 +174,9 @@ std::vector<Finding> find_slow_convolution(const Context& context) {
   finding.events = static_cast<int64_t>(ops.size());
   finding.title = "convolutions with kernels of " + std::to_string(std::llround(longest->taps)) +
                   " weights (inputs of " + shapes_text_of_op(model, longest->op) + ") take " +
-                  short_percent(finding.share_of_step) + " of a step: Fourier transforms need about " +
+                  short_percent(finding.share_of_step) + " of a step: Fourier transforms would be about " +
                   std::to_string(std::llround(static_cast<double>(longest_ns) / by_fourier_ns(context, *longest))) +
-                  " times less time";
+                  " times as fast";
   add_longest(finding, model, ops);
   return {finding};
 }
@@ -188,13 +188,11 @@ std::vector<Rule> long_kernels_rules() {
       {"slow-convolution", "kernels", 0.05, true,
        "A convolution computes as many products for each place as its kernel has weights. With thousands of them (an\n"
        "echo, a smoothing over a long window, a large blur) Fourier transforms of signal and kernel, multiplied and\n"
-       "transformed back, give the same with a few dozen operations for each place.\n\n"
-       "Found are convolutions and their gradients with 64 weights of a channel and more, without stride and "
-       "dilation,\n"
-       "that take at least two and a half times as long as transforms would, and would at a third of the device's "
-       "peak\n"
-       "(else an algorithm is slow, and not the length): by the number of transforms and their length, at half of the "
-       "device's memory bandwidth, or at what transforms reach on a core. Needs shapes and the\n"
+       "transformed back, give the same but for rounding, with a few dozen operations for each place.\n\n"
+       "Found are convolutions and their gradients with 64 weights of a channel and more, without stride and\n"
+       "dilation, that take at least two and a half times as long as transforms would, and would at a third of the\n"
+       "device's peak (else an algorithm is slow, and not the length): by the number of transforms and their length,\n"
+       "at half of the device's memory bandwidth, or at what transforms reach on a core. Needs shapes and the\n"
        "numbers that operators get. The gain is a replay with that time.\n\n"
        "What to do: torch.fft.rfft of both with n = length + kernel - 1 places (or the next product of 2, 3 and 5),\n"
        "multiply, irfft, and cut to the length. torch convolutions are correlations: flip the kernel, or take the\n"

@@ -261,7 +261,7 @@ std::vector<Finding> find_many_groups(const Context& context) {
   std::string name(model.text(model.host_slices.name[rows.front()]));  // "Optimizer.step#AdamW.step"
   name = name.substr(name.find('#') + 1);
   name = name.substr(0, name.rfind('.'));
-  finding.title = name + " updates " + std::to_string(groups) + " groups of few parameters one after the other (" +
+  finding.title = name + " updates " + std::to_string(groups) + " small parameter groups one after the other (" +
                   std::string(model.text(model.host_slices.name[all.front().calls.back()])) +
                   "): " + short_percent(finding.share_of_step) + " of a step";
   add_longest(finding, model, std::move(rows));
@@ -292,16 +292,12 @@ std::vector<Rule> optimizers_rules() {
        "When not: the optimizers are stepped in the backward pass on purpose, to free each gradient at once.",
        find_many_optimizers},
       {"many-groups", "training", 0.03, true,
-       "An optimizer has a group for each parameter, or for each few, as loops over named_parameters() make them to "
-       "set\n"
-       "the decay of each. The fused and the foreach implementations update one group after the other, so that each "
-       "call is\n"
-       "for a handful of tensors, and Python prepares every group.\n\n"
-       "Found are steps with calls for at least eight groups, of four tensors or fewer on average. Needs a recording "
-       "that\n"
-       "follows tensors (firelane record does). The gain is a replay in which the first group's calls do the work of "
-       "all;\n"
-       "on a CPU, what they compute stays.\n\n"
+       "An optimizer has a group for each parameter, or for each few, as loops over named_parameters() make them to\n"
+       "set the decay of each. The fused and the foreach implementations update one group after the other, so that\n"
+       "each call is for a handful of tensors, and Python prepares every group.\n\n"
+       "Found are steps with calls for at least eight groups, of four tensors or fewer on average. Needs a recording\n"
+       "that follows tensors (firelane record does). The gain is a replay in which the first group's calls do the\n"
+       "work of all; on a CPU, what they compute stays.\n\n"
        "What to do: one group for all parameters with the same settings; decay and no decay are two.\n\n"
        "When not: each group has a learning rate of its own, which a schedule changes.",
        find_many_groups},

@@ -119,7 +119,7 @@ std::vector<Finding> find_contraction_order(const Context& context) {
   }
   if (largest == nullptr) return {};
   Finding finding{.id = "contraction-order",
-                  .try_text = "set parentheses so that the small product comes first: the result is the same",
+                  .try_text = "set parentheses so that the small product comes first: the same result but for rounding",
                   .try_code = largest->is_left ? "out = a @ (b @ c)  # instead of (a @ b) @ c"
                                                : "out = (a @ b) @ c  # instead of a @ (b @ c)",
                   .confidence = Confidence::kMedium,
@@ -131,8 +131,8 @@ std::vector<Finding> find_contraction_order(const Context& context) {
   const Product& first = largest->first;
   const double flops = first.flops() + largest->second.flops();
   finding.title = "a product makes " + matrix_text(first.batch, first.rows, first.columns) + " of " +
-                  factors_text(first) + ", which the next product takes together again: in the other order it is " +
-                  times_text(flops / largest->least_flops) + " less work; it takes " +
+                  factors_text(first) + ", which the next product contracts again: the other order is " +
+                  times_text(flops / largest->least_flops) + " less work; these take " +
                   short_percent(finding.share_of_step) + " of a step";
   return {finding};
 }
@@ -251,7 +251,7 @@ std::vector<Finding> find_broadcast_operand(const Context& context) {
                   .precedence = Precedence::kNeedless};
   replaced.fill(finding);
   finding.title = std::string(name_of_node(context.model, graph, product.node)) + " of " + factors_text(product) +
-                  " has the same matrix for " + std::to_string(std::llround(largest->times)) + " products" +
+                  " uses the same matrix in " + std::to_string(std::llround(largest->times)) + " products" +
                   (largest->copies.empty() ? "" : ", written out for each") +
                   (graph.backward.contains(product.node) ? ", and its gradient is made for each of them" : "") + ": " +
                   short_percent(finding.share_of_step) + " of a step";
@@ -263,37 +263,26 @@ std::vector<Finding> find_broadcast_operand(const Context& context) {
 std::vector<Rule> product_order_rules() {
   return {
       {"contraction-order", "waste", 0.05, true,
-       "Two products in a row, (a b) c, of which the first makes something large that the second takes together again. "
-       "The\n"
-       "result of a (b c) is the same, and where b c is small it is far less work and memory: attention without a "
-       "softmax,\n"
-       "(q k^T) v, is quadratic in the length, and q (k^T v) is linear.\n\n"
-       "Found are products whose result nobody reads but the next product, with at most copies and a multiplication "
-       "by\n"
-       "one number between them, where the other order needs at most half of the floating-point operations. Needs a\n"
-       "recording that follows tensors and memory (firelane record does). The gain is a replay in which the products, "
-       "and\n"
-       "those of the backward pass, take what the smaller ones would at the best rate of this trace.\n\n"
-       "What to do: set parentheses; torch.linalg.multi_dot chooses the order of matrices, and einsum with "
-       "opt_einsum\n"
-       "that of any chain.\n\n"
+       "Two products in a row, (a b) c, of which the first makes something large that the second contracts again.\n"
+       "The result of a (b c) is the same, and where b c is small it is far less work and memory: attention without\n"
+       "a softmax, (q k^T) v, is quadratic in the length, and q (k^T v) is linear.\n\n"
+       "Found are products whose result nobody reads but the next product, with at most copies and a multiplication\n"
+       "by one number between them, where the other order needs at most half of the floating-point operations. Needs\n"
+       "a recording that follows tensors and memory (firelane record does). The gain is a replay in which the\n"
+       "products, and those of the backward pass, take what the smaller ones would at the best rate of this trace.\n\n"
+       "What to do: set parentheses; torch.linalg.multi_dot chooses the order of matrices, and einsum with\n"
+       "opt_einsum that of any chain.\n\n"
        "When not: something goes over the large matrix between the two products (a softmax, a mask).",
        find_contraction_order},
       {"broadcast-operand", "waste", 0.05, true,
-       "A batched product (bmm) that gets one matrix, expanded, for all of its batch: each small product reads the "
-       "whole\n"
-       "matrix for a few rows, and in the backward pass each makes a gradient of its own, which are then added up. "
-       "Where\n"
-       "the matrix has a batch itself, matmul even writes it out for each.\n\n"
-       "Found by a factor with stride 0 along the batch, or one that a copy wrote out of such a tensor. Needs a "
-       "recording\n"
-       "that follows tensors and memory, with shapes (firelane record does). The gain is a replay in which these "
-       "take "
-       "what\n"
-       "one product of all rows would.\n\n"
-       "What to do: x @ weight, which makes one product of all rows; for several matrices, einsum, or a transpose that "
-       "puts\n"
-       "all rows of one matrix together.\n\n"
+       "A batched product (bmm) that gets one matrix, expanded, for all of its batch: each small product reads the\n"
+       "whole matrix for a few rows, and in the backward pass each makes a gradient of its own, which are then added\n"
+       "up. Where the matrix has a batch itself, matmul even writes it out for each.\n\n"
+       "Found by a factor with stride 0 along the batch, or one that a copy wrote out of such a tensor. Needs a\n"
+       "recording that follows tensors and memory, with shapes (firelane record does). The gain is a replay in which\n"
+       "these take what one product of all rows would.\n\n"
+       "What to do: x @ weight, which makes one product of all rows; for several matrices, einsum, or a transpose\n"
+       "that puts all rows of one matrix together.\n\n"
        "When not: the rows of the batch lie so far apart that they would have to be copied.",
        find_broadcast_operand},
   };

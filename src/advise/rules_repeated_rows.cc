@@ -346,7 +346,7 @@ std::vector<Finding> find_repeated_rows(const Context& context) {
                                                                       : graph.nodes[largest_product].uses[1].dims) +
       " works on " + std::string(words_of(largest->what)) + ", each " +
       factor.substr(0, factor.find('.') + (largest->times < 10 ? 2 : 0)) + " times by " +
-      std::string(name_of_node(model, graph, largest->node)) + "; with what goes with it, " +
+      std::string(name_of_node(model, graph, largest->node)) + "; with what follows on these, " +
       short_percent(finding.share_of_step) + " of a step";
   return {finding};
 }
@@ -356,20 +356,14 @@ std::vector<Finding> find_repeated_rows(const Context& context) {
 std::vector<Rule> repeated_rows_rules() {
   return {
       {"repeated-rows", "waste", 0.05, true,
-       "Rows are repeated (repeat, repeat_interleave, expand and reshape, a lookup of more rows than there are), or an "
-       "image is\n"
-       "enlarged (F.interpolate), and products and what follows them compute the same for each copy. Each row is "
-       "treated by\n"
-       "itself, so that the result can be repeated instead.\n\n"
-       "Followed from the operator that repeats are products with weights, convolutions (of enlarged images those of "
-       "one\n"
-       "pixel), elementwise operators and normalizations, until something else comes in; what interpolates between "
-       "pixels\n"
-       "only changes places with the next product. Needs a recording that follows tensors and memory (firelane record "
-       "does).\n"
-       "The gain is a replay in which these, forward and backward, take their part of the time, and the copy that of "
-       "the\n"
-       "result's size.\n\n"
+       "Rows are repeated (repeat, repeat_interleave, expand and reshape, a lookup of more rows than there are that\n"
+       "is no embedding), or an image is enlarged (F.interpolate), and products and what follows them compute the\n"
+       "same for each copy. Each row is treated by itself, so that the result can be repeated instead.\n\n"
+       "Followed from the operator that repeats are products with weights, convolutions (of enlarged images those of\n"
+       "one pixel), elementwise operators and normalizations, until something else comes in; what interpolates\n"
+       "between pixels only changes places with the next product. Needs a recording that follows tensors and memory\n"
+       "(firelane record does). The gain is a replay in which these, forward and backward, take their part of the\n"
+       "time, and the copy that of the result's size.\n\n"
        "What to do: encode first, then repeat; classify first, then enlarge.\n\n"
        "When not: randomness that should differ between the copies (dropout) comes in on the way.",
        find_repeated_rows},

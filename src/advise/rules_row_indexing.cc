@@ -90,9 +90,8 @@ std::vector<Finding> find_contended_scatter(const Context& context) {
   evidence.fill(finding);
   finding.events = static_cast<int64_t>(ops.size());
   finding.title = std::string(name_of_op(model, ops[0])) + " adds " + std::to_string(most.added) + " rows to " +
-                  std::to_string(most.rows) +
-                  ", and those that go to the same one wait for each other: " + short_percent(finding.share_of_step) +
-                  " of a step";
+                  std::to_string(most.rows) + ", and atomic additions to the same row wait for each other: " +
+                  short_percent(finding.share_of_step) + " of a step";
   add_longest(finding, model, ops);
   return {finding};
 }
@@ -197,28 +196,22 @@ std::vector<Finding> find_index_backward(const Context& context) {
 std::vector<Rule> row_indexing_rules() {
   return {
       {"contended-scatter", "kernels", 0.05, true,
-       "index_add and scatter_add add with atomic operations on a GPU: what goes to the same row waits "
-       "for\n"
-       "what goes there before it. With thousands of rows for each of a few (sums of classes, of clusters, of "
-       "experts)\n"
-       "that takes many times as long as reading them.\n\n"
-       "Found are such additions to at most 256 rows, of 256 and more to each on average, that take at least twice as\n"
-       "long as a product would: reading what is added at a third of the device's bandwidth, and writing ones and "
-       "zeros.\n"
-       "Needs shapes, and a device whose bandwidth is known. The gain is a replay with that time.\n\n"
+       "index_add and scatter_add add with atomic operations on a GPU: what goes to the same row waits for what goes\n"
+       "there before it. With thousands of rows for each of a few (sums of classes, of clusters, of experts) that\n"
+       "takes many times as long as reading them.\n\n"
+       "Found are such additions to at most 256 rows, of 256 and more to each on average, that take at least twice\n"
+       "as long as a product would: reading what is added at a third of the device's bandwidth, and writing ones and\n"
+       "zeros. Needs shapes, and a device whose bandwidth is known. The gain is a replay with that time.\n\n"
        "What to do: a product with a matrix of ones and zeros; or sort by row once, and torch.segment_reduce.\n\n"
        "When not: labels change in every step and there are hundreds of rows: the ones and zeros get large.",
        find_contended_scatter},
       {"index-backward", "kernels", 0.08, true,
-       "On a CPU, x[ids] goes through its result number by number, and so does its gradient, which adds (index_put "
-       "with\n"
-       "accumulate). index_select copies whole rows, and its gradient adds whole rows (index_add).\n\n"
-       "Found on CPUs, where the gradient of x[ids] adds a thousand rows and more to a matrix, and the same program "
-       "has\n"
-       "index_select or index_add of the same sizes that are faster (the gradients of each other have them). Needs\n"
-       "shapes. The gain is a replay with their time, but at least half of what brackets take. On an H200 "
-       "index_select\n"
-       "gained nothing, and nothing is said of GPUs.\n\n"
+       "On a CPU, x[ids] goes through its result number by number, and so does its gradient, which adds (index_put\n"
+       "with accumulate). index_select copies whole rows, and its gradient adds whole rows (index_add).\n\n"
+       "Found on CPUs, where the gradient of x[ids] adds a thousand rows and more to a matrix, and the same program\n"
+       "has index_select or index_add of the same sizes that are faster (the gradients of each other have them).\n"
+       "Needs shapes. The gain is a replay with their time, but at least half of what brackets take. On an H200\n"
+       "index_select gained nothing, and nothing is said of GPUs.\n\n"
        "What to do: x.index_select(0, ids), or nn.functional.embedding(ids, x).\n\n"
        "When not: several indices, or a mask.",
        find_index_backward},

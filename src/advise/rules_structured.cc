@@ -230,8 +230,8 @@ std::vector<Finding> find_structured_product(const Context& context) {
                   .precedence = Precedence::kNeedless};
   replaced.fill(finding);
   finding.title = std::string(name_of_node(context.model, graph, largest->product.node)) + " of " +
-                  factors_text(largest->product) + " multiplies with " + std::string(advice.matrix) +
-                  ": making that and the product take " + short_percent(finding.share_of_step) + " of a step";
+                  factors_text(largest->product) + " multiplies by " + std::string(advice.matrix) +
+                  ": building it and the product take " + short_percent(finding.share_of_step) + " of a step";
   return {finding};
 }
 
@@ -240,24 +240,17 @@ std::vector<Finding> find_structured_product(const Context& context) {
 std::vector<Rule> structured_rules() {
   return {
       {"structured-product", "waste", 0.05, true,
-       "A matrix product with a matrix of which nearly all is zeros, or ones in a known pattern: one-hot rows (a "
-       "lookup "
-       "of\n"
-       "rows), a diagonal (a multiplication of rows or columns), a triangle of ones (a running sum). The product does "
-       "not\n"
-       "know, and multiplies all.\n\n"
-       "Found by how the matrix was made, in the same step: one_hot, a number scattered into zeros or a comparison "
-       "with\n"
-       "arange; eye, diag and diag_embed; tril and triu of ones. Copies and one factor for all may follow. Products "
-       "that\n"
-       "sum up the rows of each class are left alone: a few large sums are faster that way. Needs a recording that "
-       "follows\n"
-       "tensors and memory (firelane record does). The gain is a replay in which making the matrix and the product "
-       "take\n"
-       "what reading and writing the rest does.\n\n"
+       "A matrix product with a matrix of which nearly all is zeros, or ones in a known pattern: one-hot rows (a\n"
+       "lookup of rows), a diagonal (a multiplication of rows or columns), a triangle of ones (a running sum). The\n"
+       "product does not know, and multiplies all.\n\n"
+       "Found by how the matrix was made, in the same step: one_hot, a number scattered into zeros or a comparison\n"
+       "with arange; eye, diag and diag_embed; tril and triu of ones. Copies and one factor for all may follow.\n"
+       "Products that sum up the rows of each class are left alone: a few large sums are faster that way. Needs a\n"
+       "recording that follows tensors and memory (firelane record does). The gain is a replay in which making the\n"
+       "matrix and the product take what reading and writing the rest does.\n\n"
        "What to do: F.embedding or table[ids]; d[:, None] * x; x.cumsum(dim).\n\n"
-       "When not: the rows are sums of several (soft labels), which a trace does not show where numbers are written in "
-       "place.",
+       "When not: the rows are sums of several (soft labels), which a trace does not show where numbers are written\n"
+       "in place.",
        find_structured_product},
   };
 }

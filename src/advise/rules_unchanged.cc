@@ -256,15 +256,14 @@ std::vector<Finding> find_unchanged_work(const Context& context) {
     for (const Row work : launched_during(model, ops)) evidence.add_device(work, 0, 0);
   }
   if (evidence.empty()) return {};
-  Finding finding{
-      .id = "unchanged-work",
-      .try_text = "compute it once before the loop, and keep the result: what it is made of does not change",
-      .try_code = "edges = normalized(adjacency)  # before the loop over steps, not inside of it",
-      .confidence = Confidence::kMedium,
-      .confirm_by = "keep the result, and compare outputs and step times",
-      .cause = "unchanged-work",
-      .part_of = "overhead",
-      .precedence = Precedence::kNeedless};
+  Finding finding{.id = "unchanged-work",
+                  .try_text = "compute it once before the loop, and keep the result: its inputs do not change",
+                  .try_code = "edges = normalized(adjacency)  # before the loop over steps, not inside of it",
+                  .confidence = Confidence::kMedium,
+                  .confirm_by = "keep the result, and compare outputs and step times",
+                  .cause = "unchanged-work",
+                  .part_of = "overhead",
+                  .precedence = Precedence::kNeedless};
   evidence.fill(finding);
   finding.events = static_cast<int64_t>(ops.size());
   std::string names;
@@ -282,7 +281,7 @@ std::vector<Finding> find_unchanged_work(const Context& context) {
     return size;
   };
   const Row largest = *std::max_element(ops.begin(), ops.end(), [&](Row a, Row b) { return size_of(a) < size_of(b); });
-  finding.title = "every step computes the same again from tensors that no step changes (" + names +
+  finding.title = "every step recomputes the same values from tensors that never change (" + names +
                   (named.size() > kNamed ? ", ..." : "") + "; the largest with inputs of " +
                   shapes_text_of_op(model, largest) + "): " + short_percent(finding.share_of_step) + " of a step";
   add_longest(finding, model, ops);
@@ -294,21 +293,18 @@ std::vector<Finding> find_unchanged_work(const Context& context) {
 std::vector<Rule> unchanged_rules() {
   return {
       {"unchanged-work", "waste", 0.05, true,
-       "A part of every step gives the same result as in the step before, because nothing that it is computed from "
-       "has\n"
-       "changed: an adjacency matrix that is normalized in every step, features of a style image, weights that are\n"
-       "frozen and scaled again.\n\n"
+       "A part of every step gives the same result as in the step before, because nothing that it is computed from\n"
+       "has changed: an adjacency matrix that is normalized in every step, features of a style image, weights that\n"
+       "are frozen and scaled again.\n\n"
        "Found where the recording follows tensors (firelane record does), by the same numbering of values as in\n"
-       "`repeated-inputs`, from step to step: operators of the forward pass whose inputs are older than the recording\n"
-       "or come of such, and were not written since. A benchmark that takes one batch for ever computes the same of\n"
-       "it in every step, too: tensors whose first size is that of the loss, and parts that are looked up, are taken\n"
-       "to be the batch, and what comes of them is left out. Of programs without a backward pass only matrices count "
-       "that\n"
-       "are decomposed in every step (Cholesky factors, inverses, eigenvalues), where something that changes from step "
-       "to\n"
-       "step is computed with the result. The gain is a replay without these operators.\n\n"
+       "`repeated-inputs`, from step to step: operators of the forward pass whose inputs are older than the\n"
+       "recording or come of such, and were not written since. A benchmark that takes one batch for ever computes\n"
+       "the same of it in every step, too: tensors whose first size is that of the loss, and parts that are looked\n"
+       "up, are taken to be the batch, and what comes of them is left out. Of programs without a backward pass only\n"
+       "matrices count that are decomposed in every step (Cholesky factors, inverses, eigenvalues), where something\n"
+       "that changes from step to step is computed with the result. The gain is a replay without these operators.\n\n"
        "What to do: compute it before the loop, and keep it (register_buffer in a module).\n\n"
-       "When not: the program changes these tensors later than in the recorded steps, or the result is too large to "
+       "When not: the program changes these tensors later than in the recorded steps, or the result is too large to\n"
        "keep.",
        find_unchanged_work},
   };

@@ -55,14 +55,14 @@ std::vector<Finding> find_wide_copies(const Context& context) {
   finding.cost_ns += context.study->per_step(host_ns);
   finding.share_of_step = context.share_of_step(finding.cost_ns);
   finding.events = static_cast<int64_t>(all.size());
-  finding.title = short_bytes(context.study->per_step(bytes)) + " go to the device in every step that would be " +
-                  short_bytes(context.study->per_step(narrow)) + ": ";
+  finding.title = "every step sends " + short_bytes(context.study->per_step(bytes)) + " to the device where " +
+                  short_bytes(context.study->per_step(narrow)) + " would do: ";
   if (largest->on_host) {
-    finding.title += bits(tensors[1]) + " numbers become " + bits(tensors[0]) + " ones on the host";
+    finding.title += bits(tensors[1]) + " numbers are widened to " + bits(tensors[0]) + " on the host";
     finding.try_text = "send the data in the type that it has, and convert it on the device";
     finding.try_code = "x = images.to(device, non_blocking=True).float().div_(255)  # images: uint8";
   } else {
-    finding.title += bits(tensors[1]) + " numbers become " + bits(tensors[0]) + " ones once they are there";
+    finding.title += bits(tensors[1]) + " numbers are narrowed to " + bits(tensors[0]) + " once they are there";
     finding.try_text = "convert the data on the host once, where it is stored, and send it in the type that is used";
     finding.try_code = "torch.from_numpy(array.astype(np.float32))  # NumPy makes float64 unless it is told otherwise";
   }
@@ -75,15 +75,14 @@ std::vector<Finding> find_wide_copies(const Context& context) {
 std::vector<Rule> wide_copies_rules() {
   return {
       {"wide-copies", "input", 0.03, true,
-       "Data crosses the link to the device in a wider type than it has to: images of bytes that are made floats on "
-       "the\n"
-       "host, which is four times as much; or doubles, as NumPy makes them, that become floats once they are on the\n"
-       "device. The link is much slower than the device's own memory, and converting there takes next to nothing.\n\n"
+       "Data crosses the link to the device in a wider type than it has to: images of bytes that are made floats on\n"
+       "the host, which is four times as much; or doubles, as NumPy makes them, that become floats once they are on\n"
+       "the device. The link is much slower than the device's own memory, and converting there takes next to\n"
+       "nothing.\n\n"
        "Found are copies to the device of 256 KiB or more whose data was widened on the host in the same step, or is\n"
-       "narrowed on the device after it, by the size of what aten::copy_ converts; there, 64-bit types alone. Needs "
-       "shapes. The gain is a replay "
-       "in\n"
-       "which the copy takes as much less time as it has fewer bytes, without the conversion on the host.\n\n"
+       "narrowed on the device after it (float64 alone: 64-bit ids are needed as they are), by the size of what\n"
+       "aten::copy_ converts. Needs shapes. The gain is a replay in which the copy takes as much less time as it has\n"
+       "fewer bytes, without the conversion on the host.\n\n"
        "What to do: keep the data in its narrow type up to the device, and convert it there; store and load float32\n"
        "instead of float64.\n\n"
        "When not: the host needs the wide type itself.",

@@ -375,8 +375,8 @@ std::vector<Finding> find_overlapping_windows(const Context& context) {
       .part_of = kFusion,
       .precedence = Precedence::kNeedless};
   replaced.fill(finding);
-  finding.title = "windows that overlap are written out, " + std::to_string(std::llround(largest->times)) +
-                  " times what they are taken from, for a product of " + factors_text(largest->product) + ": " +
+  finding.title = "overlapping windows are copied out, " + std::to_string(std::llround(largest->times)) +
+                  " times the size of their source, for a product of " + factors_text(largest->product) + ": " +
                   short_percent(finding.share_of_step) + " of a step";
   return {finding};
 }
@@ -386,33 +386,24 @@ std::vector<Finding> find_overlapping_windows(const Context& context) {
 std::vector<Rule> written_out_rules() {
   return {
       {"broadcast-product", "waste", 0.05, true,
-       "Products, or squared differences, of all pairs of two tensors are written out by a broadcast, "
-       "(a[:, None] - b[None]).square().sum(-1), and then summed along a dimension that both have. The large tensor "
-       "is\n"
-       "written and read several times, and again in the backward pass; a matrix product does the same without it.\n\n"
-       "Found are F.cosine_similarity(a[:, None], b[None]), mul, the `and` of truth values, and sub with a square, "
-       "whose result is at least four times as large "
-       "as both inputs, read by "
-       "nobody\n"
-       "but a sum or a mean over dimensions that both inputs have. Needs a recording that follows tensors and memory\n"
-       "(firelane record does). The gain is a replay in which all of these take what the product would at the best "
-       "rate\n"
-       "of this trace.\n\n"
+       "Products, or squared differences, of all pairs of two tensors are written out by a broadcast, (a[:, None] -\n"
+       "b[None]).square().sum(-1), and then summed along a dimension that both have. The large tensor is written and\n"
+       "read several times, and again in the backward pass; a matrix product does the same without it.\n\n"
+       "Found are F.cosine_similarity(a[:, None], b[None]), mul, the `and` of truth values, and sub with a square,\n"
+       "whose result is at least four times as large as both inputs, read by nobody but a sum or a mean over\n"
+       "dimensions that both inputs have. Needs a recording that follows tensors and memory (firelane record does).\n"
+       "The gain is a replay in which all of these take what the product would at the best rate of this trace.\n\n"
        "What to do: a @ b.mT or einsum; distances are |a|^2 - 2 a b + |b|^2, or torch.cdist.\n\n"
        "When not: distances close to zero are needed to all digits.",
        find_broadcast_product},
       {"overlapping-windows", "waste", 0.05, true,
-       "A convolution written by hand: windows of an image or a signal that overlap are copied apart (F.unfold, "
-       "x.unfold\n"
-       "and reshape) and multiplied with the weights. Of windows of 3 by 3 the copy is nine times the image; the "
-       "backward\n"
-       "pass writes as much, and adds it up.\n\n"
+       "A convolution written by hand: windows of an image or a signal that overlap are copied apart (F.unfold,\n"
+       "x.unfold and reshape) and multiplied with the weights. Of windows of 3 by 3 the copy is nine times the\n"
+       "image; the backward pass writes as much, and adds it up.\n\n"
        "Found are im2col, and copies from views whose elements overlap, where only products read the result. Needs a\n"
        "recording that follows tensors and memory (firelane record does). The gain is a replay in which copies and\n"
-       "products take 1.5 times what their floating-point operations need at the best rate of this trace, or their "
-       "inputs "
-       "and\n"
-       "results at the memory's.\n\n"
+       "products take 1.5 times what their floating-point operations need at the best rate of this trace, or their\n"
+       "inputs and results at the memory's.\n\n"
        "What to do: nn.Conv1d, nn.Conv2d or F.conv2d with the same weights; grouped for products of each channel.\n\n"
        "When not: each window has weights of its own.",
        find_overlapping_windows},

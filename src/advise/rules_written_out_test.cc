@@ -132,7 +132,7 @@ TEST(OverlappingWindows, windows_that_are_copied_for_a_product_are_told_first) {
   const Judged found = windowed(Reader::kProduct, true);
   ASSERT_FALSE(found.findings.empty());
   EXPECT_EQ(found.findings[0].id, "overlapping-windows");
-  EXPECT_NE(found.findings[0].title.find("63 times what they are taken from"), std::string::npos)
+  EXPECT_NE(found.findings[0].title.find("63 times the size of their source"), std::string::npos)
       << found.findings[0].title;
 }
 

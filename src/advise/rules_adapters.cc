@@ -125,7 +125,7 @@ std::vector<Finding> find_unmerged_adapters(const Context& context) {
   finding.events = count;
   finding.title = "adapters of rank " + std::to_string(largest.rank) + " are applied next to " +
                   counted(std::max<int64_t>(1, context.study->per_step(count)), "layer", "layers") +
-                  " instead of being part of their weights: " + short_percent(finding.share_of_step) + " of a step";
+                  " instead of being merged into their weights: " + short_percent(finding.share_of_step) + " of a step";
   return {finding};
 }
 

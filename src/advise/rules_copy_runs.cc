@@ -98,9 +98,8 @@ std::vector<Finding> find_weights_to_host(const Context& context) {
   finding.events = static_cast<int64_t>(ops.size());
   finding.title = "weights, gradients or optimizer state are copied to the host in every step: " +
                   counted(std::max<int64_t>(1, context.study->per_step(finding.events)), "tensor", "tensors") +
-                  " one by one, " + short_bytes(context.study->per_step(bytes)) +
-                  ", with what the host does with them " + short_time(finding.cost_ns) + " of each step (" +
-                  short_percent(finding.share_of_step) + ")";
+                  " one by one, " + short_bytes(context.study->per_step(bytes)) + "; with the host's work on them, " +
+                  short_time(finding.cost_ns) + " of each step (" + short_percent(finding.share_of_step) + ")";
   add_longest(finding, model, std::move(ops));
   finding.ranges.push_back({runs[0].start_ns, runs[0].end_ns});
   finding.try_text =

@@ -118,7 +118,7 @@ DecompositionAdvice advice_of(const Context& context, const Decomposition& one) 
                     ".spectral_norm does it"
                   : "value, vector = torch.lobpcg(a, k=1)  # a symmetric; or some products with a vector"};
     case DecompositionUse::kFew:
-      return {std::string(is_singular ? "of all singular vectors" : "of all eigenvectors") + " only a few are read",
+      return {std::string("only a few of the ") + (is_singular ? "singular vectors" : "eigenvectors") + " are read",
               "compute only those, by products with a narrow matrix: an approximation, good where the values fall off "
               "quickly",
               is_singular

@@ -176,7 +176,7 @@ std::vector<Finding> find_denormals(const Context& context) {
   evidence.fill(finding);
   finding.events = static_cast<int64_t>(finder.slow().size());
   finding.title = std::string(name_of_op(model, longest)) + " of " + shapes_text_of_op(model, longest) + " takes " +
-                  took + " ns of a core per element, " +
+                  took + " ns of core time per element, " +
                   std::to_string(std::llround(finder.number_ns(longest) / std::max(0.01, finder.usual_ns()))) +
                   " times what copying one takes: " + short_percent(finding.share_of_step) + " of a step";
   add_longest(finding, model, finder.slow());
@@ -193,7 +193,8 @@ std::vector<Rule> denormals_rules() {
        "traces, silent audio, filters with feedback, decaying averages. GPUs are not affected.\n\n"
        "A trace does not contain the values themselves. This finding covers additions and multiplications of\n"
        "tensors with 16384 elements and more that take at least 3.5 ns of a core per element, and six times what\n"
-       "copying an element takes in the same program, in three of four calls. Together with them, matmuls and\n"
+       "copying an element takes in the same program, in three of four calls; for a million elements and more also\n"
+       "1 ns for each core, as cores that compute together wait for memory. Together with them, matmuls and\n"
        "convolutions below 3 GFLOP/s count. Needs shapes. The gain is a replay in which arithmetic takes about as\n"
        "long as copying.\n\n"
        "What to do: torch.set_flush_denormal(True), where CPU and build support it; it applies to the thread that\n"

@@ -53,7 +53,8 @@ TEST(Denormals, additions_that_take_far_longer_than_copies_are_told_first) {
   const Judged found = faded({});
   ASSERT_FALSE(found.findings.empty());
   EXPECT_EQ(found.findings[0].id, "denormals");
-  EXPECT_NE(found.findings[0].title.find("5.4 ns of a core per element"), std::string::npos) << found.findings[0].title;
+  EXPECT_NE(found.findings[0].title.find("5.4 ns of core time per element"), std::string::npos)
+      << found.findings[0].title;
   EXPECT_NEAR(static_cast<double>(found.findings[0].gain.middle_ns()), 8 * 1000e3, 800e3);
 }
 

@@ -174,9 +174,9 @@ std::vector<Finding> find_slow_convolution(const Context& context) {
   finding.events = static_cast<int64_t>(ops.size());
   finding.title = "convolutions with kernels of " + std::to_string(std::llround(longest->taps)) +
                   " weights (inputs of " + shapes_text_of_op(model, longest->op) + ") take " +
-                  short_percent(finding.share_of_step) + " of a step: Fourier transforms need about " +
+                  short_percent(finding.share_of_step) + " of a step: Fourier transforms would be about " +
                   std::to_string(std::llround(static_cast<double>(longest_ns) / by_fourier_ns(context, *longest))) +
-                  " times less time";
+                  " times as fast";
   add_longest(finding, model, ops);
   return {finding};
 }

@@ -260,7 +260,7 @@ std::vector<Finding> find_many_groups(const Context& context) {
   std::string name(model.text(model.host_slices.name[rows.front()]));  // "Optimizer.step#AdamW.step"
   name = name.substr(name.find('#') + 1);
   name = name.substr(0, name.rfind('.'));
-  finding.title = name + " updates " + std::to_string(groups) + " groups of few parameters one after the other (" +
+  finding.title = name + " updates " + std::to_string(groups) + " small parameter groups one after the other (" +
                   std::string(model.text(model.host_slices.name[all.front().calls.back()])) +
                   "): " + short_percent(finding.share_of_step) + " of a step";
   add_longest(finding, model, std::move(rows));

@@ -119,7 +119,7 @@ TEST(ManyGroups, a_group_for_each_parameter_is_told_with_their_number) {
   const Judged judged = Grouped().of({});
   const Finding* finding = find(judged, "many-groups");
   ASSERT_NE(finding, nullptr);
-  EXPECT_TRUE(finding->title.starts_with("AdamW updates 24 groups of few parameters")) << finding->title;
+  EXPECT_TRUE(finding->title.starts_with("AdamW updates 24 small parameter groups")) << finding->title;
   // 23 groups of 26 us.
   EXPECT_GT(finding->gain.middle_ns(), 300'000);
   EXPECT_LT(finding->gain.middle_ns(), 600'000);

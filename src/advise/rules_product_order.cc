@@ -118,15 +118,16 @@ std::vector<Finding> find_contraction_order(const Context& context) {
     if (largest == nullptr || first.flops() > largest->first.flops()) largest = &chain;
   }
   if (largest == nullptr) return {};
-  Finding finding{.id = "contraction-order",
-                  .try_text = "add parentheses so that the small matmul comes first: the result is the same",
-                  .try_code = largest->is_left ? "out = a @ (b @ c)  # instead of (a @ b) @ c"
-                                               : "out = (a @ b) @ c  # instead of a @ (b @ c)",
-                  .confidence = Confidence::kMedium,
-                  .confirm_by = "compare results (they differ by rounding) and step times",
-                  .cause = "contraction-order",
-                  .part_of = kFusion,
-                  .precedence = Precedence::kNeedless};
+  Finding finding{
+      .id = "contraction-order",
+      .try_text = "add parentheses so that the small matmul comes first: the result is the same but for rounding",
+      .try_code = largest->is_left ? "out = a @ (b @ c)  # instead of (a @ b) @ c"
+                                   : "out = (a @ b) @ c  # instead of a @ (b @ c)",
+      .confidence = Confidence::kMedium,
+      .confirm_by = "compare results (they differ by rounding) and step times",
+      .cause = "contraction-order",
+      .part_of = kFusion,
+      .precedence = Precedence::kNeedless};
   replaced.fill(finding);
   const Product& first = largest->first;
   const double flops = first.flops() + largest->second.flops();

@@ -114,7 +114,7 @@ TEST(BroadcastOperand, one_weight_for_many_small_products_is_told_first) {
   const Judged found = batched(Weight::kShared, 256, 2);
   ASSERT_FALSE(found.findings.empty());
   EXPECT_EQ(found.findings[0].id, "broadcast-operand");
-  EXPECT_NE(found.findings[0].title.find("the same matrix for 256 products"), std::string::npos);
+  EXPECT_NE(found.findings[0].title.find("the same matrix in 256 products"), std::string::npos);
   EXPECT_NEAR(static_cast<double>(found.findings[0].gain.middle_ns()), 960e3, 100e3);
 }
 

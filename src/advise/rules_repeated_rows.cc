@@ -346,7 +346,7 @@ std::vector<Finding> find_repeated_rows(const Context& context) {
                                                                       : graph.nodes[largest_product].uses[1].dims) +
       " works on " + std::string(words_of(largest->what)) + ", each " +
       factor.substr(0, factor.find('.') + (largest->times < 10 ? 2 : 0)) + " times by " +
-      std::string(name_of_node(model, graph, largest->node)) + "; with what goes with it, " +
+      std::string(name_of_node(model, graph, largest->node)) + "; with what follows on these, " +
       short_percent(finding.share_of_step) + " of a step";
   return {finding};
 }
@@ -356,7 +356,8 @@ std::vector<Finding> find_repeated_rows(const Context& context) {
 std::vector<Rule> repeated_rows_rules() {
   return {
       {"repeated-rows", "waste", 0.05, true,
-       "Rows are repeated (repeat, repeat_interleave, expand and reshape, a lookup of more rows than there are), or\n"
+       "Rows are repeated (repeat, repeat_interleave, expand and reshape, a lookup of more rows than there are\n"
+       "that is no embedding), or\n"
        "an image is upsampled (F.interpolate), and matmuls and what follows them compute the same for each copy.\n"
        "Each row is processed independently, so the result can be repeated instead.\n\n"
        "From the operator that repeats, matmuls with weights, convolutions (1 x 1 for upsampled images),\n"

@@ -61,7 +61,7 @@ TEST(StructuredProduct, a_product_with_one_hot_rows_is_told_first_with_what_make
   const Judged found = multiplied(Matrix::kOneHot);
   ASSERT_FALSE(found.findings.empty());
   EXPECT_EQ(found.findings[0].id, "structured-product");
-  EXPECT_NE(found.findings[0].title.find("multiplies with one-hot rows"), std::string::npos);
+  EXPECT_NE(found.findings[0].title.find("multiplies by one-hot rows"), std::string::npos);
   EXPECT_GT(found.findings[0].gain.middle_ns(), 1'000'000);
 }
 

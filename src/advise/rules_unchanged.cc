@@ -305,7 +305,7 @@ std::vector<Rule> unchanged_rules() {
        "eigenvalues), if the result is combined with something that changes from step to step. The gain is a replay\n"
        "without these operators.\n\n"
        "What to do: compute it before the loop, and keep it (register_buffer in a module).\n\n"
-       "When not: the program changes these tensors later than in the recorded steps, or the result is too large to "
+       "When not: the program changes these tensors later than in the recorded steps, or the result is too large to\n"
        "keep.",
        find_unchanged_work},
   };

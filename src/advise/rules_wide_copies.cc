@@ -55,16 +55,15 @@ std::vector<Finding> find_wide_copies(const Context& context) {
   finding.cost_ns += context.study->per_step(host_ns);
   finding.share_of_step = context.share_of_step(finding.cost_ns);
   finding.events = static_cast<int64_t>(all.size());
-  finding.title = short_bytes(context.study->per_step(bytes)) +
-                  " are copied to the device in every step that would be " +
-                  short_bytes(context.study->per_step(narrow)) + ": ";
+  finding.title = "every step sends " + short_bytes(context.study->per_step(bytes)) + " to the device where " +
+                  short_bytes(context.study->per_step(narrow)) + " would do: ";
   if (largest->on_host) {
-    finding.title += bits(tensors[1]) + " numbers become " + bits(tensors[0]) + " ones on the host";
-    finding.try_text = "copy the data in its original dtype, and convert it on the device";
+    finding.title += bits(tensors[1]) + " numbers are widened to " + bits(tensors[0]) + " on the host";
+    finding.try_text = "send the data in the type that it has, and convert it on the device";
     finding.try_code = "x = images.to(device, non_blocking=True).float().div_(255)  # images: uint8";
   } else {
-    finding.title += bits(tensors[1]) + " numbers become " + bits(tensors[0]) + " ones once they are there";
-    finding.try_text = "convert the data on the host once, where it is stored, and copy it in the dtype that is used";
+    finding.title += bits(tensors[1]) + " numbers are narrowed to " + bits(tensors[0]) + " once they are there";
+    finding.try_text = "convert the data on the host once, where it is stored, and send it in the type that is used";
     finding.try_code = "torch.from_numpy(array.astype(np.float32))  # NumPy makes float64 unless it is told otherwise";
   }
   finding.title += ", " + short_percent(finding.share_of_step) + " of a step";
@@ -81,7 +80,8 @@ std::vector<Rule> wide_copies_rules() {
        "the device. The link is much slower than the device's own memory, and converting there costs almost\n"
        "nothing.\n\n"
        "This finding covers copies to the device of 256 KiB or more whose data was widened on the host in the same\n"
-       "step, or is narrowed on the device afterwards (64-bit types only), matched by the size of the aten::copy_\n"
+       "step, or is narrowed on the device afterwards (float64 only: 64-bit ids are needed as they are), matched by "
+       "the size of the aten::copy_\n"
        "that converts. Needs shapes. The gain is a replay in which the copy is shorter in proportion to its bytes,\n"
        "without the conversion on the host.\n\n"
        "What to do: keep the data in its narrow dtype until it is on the device, and convert it there; store and\n"

@@ -61,9 +61,9 @@ TEST(WideCopies, bytes_that_become_floats_on_the_host_are_sent_four_times) {
   const Judged found = sent_as(Sends::kWidened);
   ASSERT_FALSE(found.findings.empty());
   EXPECT_EQ(found.findings[0].id, "wide-copies");
-  EXPECT_TRUE(found.findings[0].title.starts_with(
-      "16.0 MiB are copied to the device in every step that would be 4.0 MiB: 8-bit "
-      "numbers become 32-bit ones on the host"))
+  EXPECT_TRUE(
+      found.findings[0].title.starts_with("every step sends 16.0 MiB to the device where 4.0 MiB would do: 8-bit "
+                                          "numbers are widened to 32-bit on the host"))
       << found.findings[0].title;
   EXPECT_NEAR(static_cast<double>(found.findings[0].gain.middle_ns()), 800e3, 60e3)
       << "500 us, and three quarters of 400";
@@ -74,7 +74,7 @@ TEST(WideCopies, doubles_that_become_floats_on_the_device_are_sent_twice) {
   const Judged found = sent_as(Sends::kNarrowedThere);
   const Finding* finding = find(found, "wide-copies");
   ASSERT_NE(finding, nullptr);
-  EXPECT_NE(finding->title.find("64-bit numbers become 32-bit ones once they are there"), std::string::npos)
+  EXPECT_NE(finding->title.find("64-bit numbers are narrowed to 32-bit once they are there"), std::string::npos)
       << finding->title;
   EXPECT_NE(finding->try_code.find("float32"), std::string::npos);
 }

@@ -11,6 +11,7 @@
 #include "export/arrow_builder.h"
 #include "export/arrow_tables.h"
 #include "model/model.h"
+#include "model/testing.h"
 
 namespace firelane::exporter {
 namespace {

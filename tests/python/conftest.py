@@ -85,6 +85,7 @@ LONG = [
     "test_attach",
     "test_tuning",
     "test_verify",
+    "test_recorders",
 ]
 
 

@@ -95,7 +95,7 @@ TEST(Causes, a_rank_that_alone_writes_checkpoints_is_told_to_write_them_in_the_b
 TEST(Findings, the_command_that_opens_the_trace_of_a_rank_can_be_pasted) {
   Reduction job{.ranks = 4, .world_size = 4};
   job.time.step_ns = 100'000'000;
-  job.stragglers = {{.rank = 3, .cause = Cause::kGc, .gain_percent = 20}};
+  job.stragglers = {{.rank = 3, .gain_percent = 20, .cause = Cause::kGc}};
   job.by_rank = {{.rank = 3, .path = "my traces/rank 3.json"}};
   const std::vector<RankFinding> found = rank_findings(job);
   ASSERT_FALSE(found.empty());

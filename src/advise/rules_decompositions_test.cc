@@ -125,7 +125,8 @@ TEST(MatrixDecomposition, singular_values_for_the_largest_are_told_with_the_powe
 }
 
 TEST(MatrixDecomposition, a_sum_of_all_singular_values_has_no_shortcut) {
-  const Finding* named = find(of_singular_values(Values::kAll), "matrix-decomposition");
+  const Judged all = of_singular_values(Values::kAll);
+  const Finding* named = find(all, "matrix-decomposition");
   ASSERT_NE(named, nullptr);
   EXPECT_EQ(named->gain.high_ns, 0);
 }
@@ -147,7 +148,8 @@ TEST(MatrixDecomposition, the_spectral_norm_needs_the_largest_alone_and_the_smal
   ASSERT_FALSE(largest.findings.empty());
   EXPECT_EQ(largest.findings[0].id, "matrix-decomposition");
   EXPECT_GT(largest.findings[0].gain.middle_ns(), 600e3);
-  const Finding* smallest = find(normed(R"(["", "-2"])"), "matrix-decomposition");
+  const Judged of_smallest = normed(R"(["", "-2"])");
+  const Finding* smallest = find(of_smallest, "matrix-decomposition");
   ASSERT_NE(smallest, nullptr);
   EXPECT_EQ(smallest->gain.high_ns, 0);
 }
@@ -177,14 +179,16 @@ TEST(MatrixDecomposition, vectors_that_nobody_reads_are_told_and_others_are_not)
   ASSERT_FALSE(unread.findings.empty());
   EXPECT_EQ(unread.findings[0].id, "matrix-decomposition");
   EXPECT_NE(unread.findings[0].try_code.find("eigvalsh"), std::string::npos);
-  const Finding* read = find(with_vectors(Vectors::kRead), "matrix-decomposition");
+  const Judged with_read = with_vectors(Vectors::kRead);
+  const Finding* read = find(with_read, "matrix-decomposition");
   ASSERT_NE(read, nullptr);
   EXPECT_EQ(read->gain.high_ns, 0);
 }
 
 // eigvalsh computes them as well where gradients are asked for.
 TEST(MatrixDecomposition, vectors_that_gradients_are_made_of_were_said_to_be_read_by_nobody) {
-  const Finding* needed = find(with_vectors(Vectors::kInBackward), "matrix-decomposition");
+  const Judged differentiated = with_vectors(Vectors::kInBackward);
+  const Finding* needed = find(differentiated, "matrix-decomposition");
   ASSERT_NE(needed, nullptr);
   EXPECT_EQ(needed->gain.high_ns, 0);
 }

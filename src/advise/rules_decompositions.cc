@@ -103,15 +103,15 @@ DecompositionAdvice advice_of(const Context& context, const Decomposition& one) 
   switch (one.use) {
     case DecompositionUse::kProduct:
       if (one.kind == DecompositionKind::kInverse) {
-        return {"the inverse is multiplied with " + columns + ", and nothing else reads it",
+        return {"the inverse is multiplied by " + columns + ", and nothing else reads it",
                 "solve the linear system instead: that only needs the factors, and is more accurate",
                 "y = torch.linalg.solve(a, b)  # instead of torch.linalg.inv(a) @ b; cholesky_solve if a = L @ L.T"};
       }
-      return {"the pseudoinverse is multiplied with " + columns + ", and nothing else reads it",
+      return {"the pseudoinverse is multiplied by " + columns + ", and nothing else reads it",
               "solve the least squares problem instead: a pseudoinverse computes all singular values and vectors",
               "y = torch.linalg.lstsq(a, b).solution  # a of full rank; or torch.linalg.solve(a.mT @ a, a.mT @ b)"};
     case DecompositionUse::kLargest:
-      return {std::string(is_singular ? "of all singular values" : "of all eigenvalues") + " only the largest are read",
+      return {std::string("only the largest ") + (is_singular ? "singular values" : "eigenvalues") + " are read",
               "the power method approximates the largest by products with a vector, which the next step can start from",
               is_singular
                   ? "v = normalize(w.T @ u); u = normalize(w @ v); sigma = u @ w @ v  # nn.utils.parametrizations"

@@ -252,7 +252,7 @@ std::vector<Finding> find_broadcast_operand(const Context& context) {
                   .precedence = Precedence::kNeedless};
   replaced.fill(finding);
   finding.title = std::string(name_of_node(context.model, graph, product.node)) + " of " + factors_text(product) +
-                  " has the same matrix for " + std::to_string(std::llround(largest->times)) + " products" +
+                  " uses the same matrix in " + std::to_string(std::llround(largest->times)) + " products" +
                   (largest->copies.empty() ? "" : ", copied for each") +
                   (graph.backward.contains(product.node) ? ", and a gradient is computed for each of them" : "") +
                   ": " + short_percent(finding.share_of_step) + " of a step";

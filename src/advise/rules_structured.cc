@@ -230,7 +230,7 @@ std::vector<Finding> find_structured_product(const Context& context) {
                   .precedence = Precedence::kNeedless};
   replaced.fill(finding);
   finding.title = std::string(name_of_node(context.model, graph, largest->product.node)) + " of " +
-                  factors_text(largest->product) + " multiplies with " + std::string(advice.matrix) +
+                  factors_text(largest->product) + " multiplies by " + std::string(advice.matrix) +
                   ": creating it and the matmul take " + short_percent(finding.share_of_step) + " of a step";
   return {finding};
 }

@@ -126,7 +126,7 @@ TEST(Api, two_traces_are_compared_as_firelane_compare_does) {
   const compare::Difference difference = compare::compare_sides({compare::summarize(StudiedTrace(steps_of(100)))},
                                                                 {compare::summarize(StudiedTrace(steps_of(240)))});
   EXPECT_HOLDS(answer, report::comparison_headline(difference));
-  EXPECT_HOLDS(answer, R"({"name":"parts","title":"Where the difference is)");
+  EXPECT_HOLDS(answer, R"({"name":"parts","title":"Where the difference comes from)");
   EXPECT_EQ(ask(api, "/api/compare").body, answer.body) << "the sides that the set was opened with";
   EXPECT_NE(ask(api, "/api/compare?before=1&after=0").body, answer.body);
   EXPECT_HOLDS(ask(api, "/api/compare?before=0&after=1,0"),

@@ -225,6 +225,10 @@ bool is_append(const Model& model, Row op, Append& out) {
     }
   }
   if (along == SIZE_MAX) return false;
+  // No tensor is longer: sizes of a broken trace would overflow.
+  constexpr int64_t kLongest = int64_t{1} << 50;
+  const auto is_broken = [&](const analyze::Dims& part) { return part[along] < 0 || part[along] > kLongest; };
+  if (std::any_of(parts.begin(), parts.end(), is_broken)) return false;
   out = {.op = op, .length = first[along]};
   for (size_t i = 1; i < parts.size(); ++i) out.added += parts[i][along];
   analyze::Dims rest = first;

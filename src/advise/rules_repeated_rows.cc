@@ -224,7 +224,7 @@ std::optional<Source> looked_up_rows(const TensorGraph& graph, const TensorNode&
     // The allocator rounds up to 512 bytes.
     taken = row_bytes < 1 ? 0 : static_cast<int64_t>(static_cast<double>(graph.values[made].bytes) / row_bytes);
   }
-  if (taken < 2 * rows) return {};
+  if (taken / 2 < rows) return {};
   return Source{.what = Repeats::kRows,
                 .times = static_cast<double>(taken) / static_cast<double>(rows),
                 .blocks = taken,

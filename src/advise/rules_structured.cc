@@ -149,7 +149,7 @@ class Structures {
     const Structured* zeros = of(to.value);
     if (zeros == nullptr || zeros->what != Structure::kZeros || to.strides.empty() || to.dims.empty()) return {};
     const int64_t size = to.dims.back();
-    if (size < 2 || to.strides.back() != size + 1) return {};
+    if (size < 2 || to.strides.back() < 1 || to.strides.back() - 1 != size) return {};
     Structured made = with(*zeros, at);
     made.what = Structure::kDiagonal;
     return made;

@@ -264,7 +264,7 @@ struct Windows {
 double extent_of(const TensorUse& use) {
   double extent = 1;
   for (size_t i = 0; i < use.dims.size() && i < use.strides.size(); ++i)
-    extent += static_cast<double>(use.dims[i] - 1) * static_cast<double>(use.strides[i]);
+    extent += (static_cast<double>(use.dims[i]) - 1) * static_cast<double>(use.strides[i]);
   return extent;
 }
 

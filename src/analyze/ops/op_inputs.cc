@@ -1,5 +1,6 @@
 #include "analyze/ops/op_inputs.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace firelane::analyze {
@@ -108,6 +109,12 @@ std::optional<Dims> parse_int_list(std::string_view text) {
   if (is_list && !in.eat(']')) return std::nullopt;
   if (!in.at_end() || (!is_list && numbers.empty())) return std::nullopt;
   return numbers;
+}
+
+int64_t product_of_sizes(int64_t a, int64_t b) {
+  constexpr int64_t kMost = int64_t{1} << 50;
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? kMost : std::clamp(product, -kMost, kMost);
 }
 
 std::string dims_text(const std::vector<Dims>& inputs) {

@@ -21,6 +21,10 @@ std::vector<std::string> parse_input_strings(std::string_view json);
 // "[1, 1]" or "[True, False]" (1 and 0) or "3": the numbers; nothing when it is neither.
 std::optional<Dims> parse_int_list(std::string_view text);
 
+// Of sizes, and of elements and their bytes. No machine has memory for more than 2^50: a larger product comes from a
+// broken shape, and stays there.
+int64_t product_of_sizes(int64_t a, int64_t b);
+
 // As Python prints it: "[[2, 3], []]".
 std::string dims_text(const std::vector<Dims>& inputs);
 

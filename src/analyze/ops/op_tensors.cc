@@ -29,13 +29,6 @@ constexpr std::array kTypes = {
     TypeSize{"c10::complex<double>", 16},
 };
 
-// No machine has memory for more: a larger product comes from a broken shape, and stays here.
-int64_t times(int64_t a, int64_t b) {
-  constexpr int64_t kMost = int64_t{1} << 50;
-  int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? kMost : std::clamp(product, -kMost, kMost);
-}
-
 OpTensor make_tensor(const Dims& dims, const std::string& type, const Dims* strides) {
   OpTensor tensor{.dims = dims, .elements = 1, .element_bytes = bytes_of_type(type)};
   tensor.precision = precision_of_type(type);
@@ -44,11 +37,11 @@ OpTensor make_tensor(const Dims& dims, const std::string& type, const Dims* stri
   for (size_t i = dims.size(); i-- > 0;) {
     const int64_t stride = strides != nullptr && strides->size() == dims.size() ? (*strides)[i] : expected_stride;
     if (dims[i] > 1 && stride != expected_stride) tensor.dense = false;
-    expected_stride = times(expected_stride, std::max<int64_t>(dims[i], 1));
-    tensor.elements = times(tensor.elements, dims[i]);
-    if (stride != 0) touched = times(touched, dims[i]);
+    expected_stride = product_of_sizes(expected_stride, std::max<int64_t>(dims[i], 1));
+    tensor.elements = product_of_sizes(tensor.elements, dims[i]);
+    if (stride != 0) touched = product_of_sizes(touched, dims[i]);
   }
-  tensor.bytes = times(touched, tensor.element_bytes);
+  tensor.bytes = product_of_sizes(touched, tensor.element_bytes);
   return tensor;
 }
 
@@ -135,12 +128,12 @@ int64_t matmul_output_elements(const std::vector<OpTensor>& inputs) {
   const OpTensor& b = inputs.back();
   if (a.dims.empty() || b.dims.empty() || a.dims.back() == 0) return kNoNumber;
   const int64_t columns = b.dims.size() > 1 ? b.dims.back() : 1;
-  return a.elements / a.dims.back() * columns;
+  return product_of_sizes(a.elements / a.dims.back(), columns);
 }
 
 int64_t convolution_output_elements(const std::vector<OpTensor>& inputs, int64_t flops) {
   if (inputs.size() < 2 || inputs[1].elements <= 0 || inputs[1].dims.empty() || flops <= 0) return kNoNumber;
-  return flops / 2 / inputs[1].elements * inputs[1].dims.front();
+  return product_of_sizes(flops / 2 / inputs[1].elements, inputs[1].dims.front());
 }
 
 }  // namespace
@@ -223,7 +216,7 @@ int64_t op_bytes(std::string_view op_name, KernelClass kernel_class, const std::
   }
   const auto written = [&](int64_t elements, const OpTensor& like) {
     if (out_bytes > 0) return read + out_bytes;
-    return elements == kNoNumber ? kNoNumber : read + elements * like.element_bytes;
+    return elements == kNoNumber ? kNoNumber : read + product_of_sizes(elements, like.element_bytes);
   };
   if (op_name == "aten::fill_" || op_name == "aten::zero_") return inputs.front().bytes;
   if (op_name == "aten::copy_") return read;  // its first input is what it writes

@@ -57,9 +57,9 @@ std::vector<Embedding> embeddings(const Model& model) {
     if (model.text(model.host_slices.name[slice]) != "aten::embedding") continue;
     const std::vector<Dims> dims = parse_input_dims(model.text(ops.input_dims[detail]));
     if (dims.size() < 2 || dims[0].size() != 2 || dims[1].empty()) continue;
-    Embedding each{.start_ns = model.host_slices.start_ns[slice], .table = dims[0][0] * dims[0][1]};
+    Embedding each{.start_ns = model.host_slices.start_ns[slice], .table = product_of_sizes(dims[0][0], dims[0][1])};
     each.tokens = dims[1].back();
-    for (size_t i = 0; i + 1 < dims[1].size(); ++i) each.batch *= dims[1][i];
+    for (size_t i = 0; i + 1 < dims[1].size(); ++i) each.batch = product_of_sizes(each.batch, dims[1][i]);
     out.push_back(each);
   }
   int64_t largest = 0;

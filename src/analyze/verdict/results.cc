@@ -94,7 +94,7 @@ class Readers {
       int64_t bytes = bytes_of_type(input.type);
       const bool is_known = !input.in_list && input.place < dims.size() && bytes > 0;
       if (is_known) {
-        for (const int64_t size : dims[input.place]) bytes *= size;
+        for (const int64_t size : dims[input.place]) bytes = product_of_sizes(bytes, size);
       }
       result.readings.push_back({op, is_known ? std::min(bytes, result.bytes) : result.bytes});
     }

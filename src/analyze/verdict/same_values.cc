@@ -179,10 +179,10 @@ class Numbering {
     Extent extent;
     if (input.in_list || input.place >= dims.size()) return extent;
     for (const int64_t size : dims[input.place]) {
-      extent.elements *= size;
+      extent.elements = product_of_sizes(extent.elements, size);
       extent.shape = mix_hash(extent.shape, static_cast<uint64_t>(size));
     }
-    extent.bytes = extent.elements * bytes_of_type(input.type);
+    extent.bytes = product_of_sizes(extent.elements, bytes_of_type(input.type));
     return extent;
   }
 

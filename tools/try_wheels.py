@@ -38,6 +38,9 @@ for _ in range(14):
     optimizer.step()
 """
 
+# Half of its time in C, so that its stacks have native frames.
+BUSY = "import time, zlib\nend = time.time() + 3\nwhile time.time() < end: zlib.compress(bytes(1 << 20))"
+
 PROFILE = """
 import firelane, torch
 from firelane.profiler import ProfilerActivity, profile, record_function
@@ -149,6 +152,20 @@ def try_pair(version: str, series: str, wanted: argparse.Namespace) -> Trial:
     trial.run(
         "open", own, "-c", f"import firelane; print(len(firelane.open({str(sample)!r}).host_slices))", expect=r"\d"
     )
+    native = [
+        trial.bin / "firelane",
+        "sample",
+        "--native",
+        "--duration",
+        "1",
+        "-o",
+        "stacks.txt",
+        "--",
+        own,
+        "-c",
+        BUSY,
+    ]
+    trial.run("native frames", *native, expect=r"stacks\.txt|apt install libdw1")
     has_torch = kept and [*kept.glob("lib/python*/site-packages/torch/version.py")]
     if not has_torch and not install_torch(trial, series, wanted.uv):
         return trial

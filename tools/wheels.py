@@ -182,8 +182,8 @@ def build_wheel(python: Path, version: str) -> Path:
         "FIRELANE_RECORDERS": str(recorders_folder()),
         "FIRELANE_STATIC_ZSTD": f"{static}/lib/libzstd.a",
         "FIRELANE_LICENSES": str(write_licenses(static, tools)),
-        # The C library stays shared, so that the command can load libdw (`sample --native`; that of tools/package.sh cannot),
-        # and the C++ runtime, too: Debian 12's static one needs glibc 2.36 (arc4random, _dl_find_object).
+        # The C library stays shared, so that the command can load libdw for `sample --native`;
+        # the C++ runtime, too: Debian 12's static one needs glibc 2.36 (arc4random, _dl_find_object).
         "CMAKE_EXE_LINKER_FLAGS": "-Wl,-s",
         "CMAKE_MODULE_LINKER_FLAGS": "-Wl,-s",
     }

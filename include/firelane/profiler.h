@@ -52,7 +52,7 @@ struct ProfilerOptions {
   bool shapes = false;     // sizes, dtypes, strides and plain values of every op's inputs
   bool memory = false;     // allocations and frees, on the CPU and on the GPU
   bool cuda = true;        // the GPU's kernels, copies, CUDA calls and power (where there is a GPU)
-  bool cuda_sync = false;  // what each CUDA synchronization waited for (costs as much as cuda itself)
+  bool cuda_sync = false;  // what each CUDA synchronization waited for (costs as much as recording CUDA itself)
   bool metrics = false;    // the GPU's hardware metrics: SMs, tensor cores, DRAM, PCIe, NVLink
 
   std::string metric_names;                       // with metrics: CUPTI's names, by commas; empty: a default set

@@ -11,7 +11,7 @@ const kTimeline = "canvas.rank-lanes-canvas";
 export function ranksTests(suite, { url, partsUrl, folder, traces }) {
   suite.test("a folder opens with the ranks, before any trace is loaded", async ({ page }) => {
     await page.goto(url);
-    await page.getByText(/Rank 3.* held everybody up/).first().waitFor();
+    await page.getByText(/Rank 3.* held up all others/).first().waitFor();
     await page.waitForSelector("canvas.ranks-heat");
     await page.waitForSelector(kTimeline);
     equal(await page.locator(".rank-name").count(), 4, "lanes");
@@ -67,7 +67,7 @@ export function ranksTests(suite, { url, partsUrl, folder, traces }) {
 
   suite.test("parts without their traces are a job as well", async ({ page }) => {
     await page.goto(partsUrl);
-    await page.getByText(/Rank 2 \(host1\) held everybody up/).first().waitFor();
+    await page.getByText(/Rank 2 \(host1\) held up all others/).first().waitFor();
     equal(await page.getByRole("button", { name: "rank 2", exact: true }).count(), 0, "links to traces that are not here");
   });
 
@@ -78,7 +78,7 @@ export function ranksTests(suite, { url, partsUrl, folder, traces }) {
     const asked = [];
     page.on("request", (request) => asked.push(request.url()));
     await page.goto(pathToFileURL(file).href);
-    await page.getByText(/Rank 3.* held everybody up/).first().waitFor();
+    await page.getByText(/Rank 3.* held up all others/).first().waitFor();
     await page.waitForSelector(kTimeline);
     await page.locator(".collective-table .link").first().click();
     await page.getByText(/waited .* in total for rank 3/).waitFor();

@@ -104,7 +104,7 @@ def test_verify_measured_nothing_where_the_program_itself_collects_in_every_step
 def test_a_finding_that_is_no_setting_is_refused_with_the_change_to_make(tmp_path):
     done = verify(tmp_path, "host-sync", LOOP, "20")
     assert done.returncode == 1 and done.stdout == ""
-    assert "host-sync is no setting but a change of the code" in done.stderr and "loss.item()" in done.stderr
+    assert "host-sync is not a setting but a change to the code" in done.stderr and "loss.item()" in done.stderr
     assert "no such finding" in verify(tmp_path, "beauty", LOOP, "20").stderr
 
 

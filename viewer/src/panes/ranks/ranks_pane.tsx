@@ -1,4 +1,4 @@
-// Ranks: how a distributed job scales, who held everybody up and why, from the parts of all ranks. A rank's own trace is loaded
+// Ranks: how a distributed job scales, who held up the others and why, from the parts of all ranks. A rank's own trace is loaded
 // when it is opened.
 
 import type { JSX } from "preact";

@@ -1,6 +1,7 @@
 """events(), key_averages() and kineto_results: what torch's own objects answer, ours answer, too."""
 
 import copy
+import inspect
 import pickle
 
 import pytest
@@ -141,6 +142,10 @@ def test_python_functions_are_events_where_torchs_are(both):
         assert all(e.python_id > 0 for e in ours.events() if e.is_python_function)
 
 
+@pytest.mark.skipif(
+    "post_processing_timeout_s" not in inspect.signature(torch.profiler.profile).parameters,
+    reason="the profiler of this torch has no limit for the time of events()",
+)
 def test_events_end_where_the_time_for_them_does(both, caplog):
     def run():
         for _ in range(10):

@@ -59,7 +59,7 @@ std::string_view KinetoExtras::host_name(Row row) const {
   return is_collection(row) ? "Python GC" : model_.text(model_.host_slices.name[row]);
 }
 
-// Kineto's, from torch 2.13 on; before, a quotation mark in a name broke the file.
+// As Kineto does with torch 2.15; with 2.13 and older, a quotation mark in a name breaks the file.
 std::string_view KinetoExtras::written(std::string_view name, std::string& buffer) const {
   if (!rules_.plain_texts || name.find_first_of("\"\\\n") == std::string_view::npos) return name;
   buffer.assign(name);

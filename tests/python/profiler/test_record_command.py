@@ -458,7 +458,7 @@ def test_slow_steps_are_told_with_what_coincides_and_compiled_code_with_its_brea
     assert len(trace.sql("select * from host_slices where name = 'torch.save'")) == 1
     assert notes["steps_with_evaluation"] == "[8]"
     assert notes["compile_graph_breaks"] == "1" and notes["compile_frames"] == "2"
-    if torch.__version__ >= (2, 9):  # older ones give up without a reason
+    if torch.__version__ >= (2, 10):  # 2.9 and older give up without a reason
         assert notes["compile_failed"] == "1" and "left_alone" in notes["compile_failed_at"]
 
 

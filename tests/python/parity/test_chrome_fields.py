@@ -287,7 +287,7 @@ def test_names_have_apostrophes_where_the_program_had_quotation_marks(both, tmp_
 
     expected = {"{'device': 'cpu'}.py(1): ca'lled", "a 'range'"}
     assert names(ours) == expected
-    if torch.torch_version.TorchVersion(torch.__version__) >= "2.15":  # in 2.13 and older, such a name breaks torch's file
+    if torch.torch_version.TorchVersion(torch.__version__) >= "2.15":  # in 2.13, such a name breaks torch's file
         assert names(theirs) == expected
 
 

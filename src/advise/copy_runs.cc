@@ -90,12 +90,6 @@ std::vector<DeviceCopyRun> all_runs(const StudiedTrace& trace) {
   return runs;
 }
 
-std::vector<analyze::StorageInput> storages_of(const Model& model, Row op) {
-  const Row detail = model.op_detail(op);
-  if (detail == kNoRow || model.op_details.tensors[detail] == kNoString) return {};
-  return analyze::parse_storages(model.text(model.op_details.tensors[detail]));
-}
-
 // What operators in Optimizer.step take from the device.
 std::set<uint64_t> optimizer_storages(const Model& model) {
   const HostSlices& host = model.host_slices;
@@ -108,7 +102,7 @@ std::set<uint64_t> optimizer_storages(const Model& model) {
     const Row lane_end = model.lanes.host_end[static_cast<size_t>(host.lane[step])];
     for (Row row = step + 1; row < lane_end && host.start_ns[row] < host.end_ns(step); ++row) {
       if (host.kind[row] != HostKind::kOp) continue;
-      for (const analyze::StorageInput& input : storages_of(model, row)) {
+      for (const analyze::StorageInput& input : analyze::storages_of_op(model, row)) {
         if (!input.on_cpu) all.insert(input.storage);
       }
     }
@@ -129,7 +123,7 @@ size_t run_at(const std::vector<DeviceCopyRun>& runs, LaneId lane, int64_t time_
 }
 
 uint64_t source_of(const Model& model, Row op) {
-  for (const analyze::StorageInput& input : storages_of(model, op)) {
+  for (const analyze::StorageInput& input : analyze::storages_of_op(model, op)) {
     if (!input.on_cpu) return input.storage;
   }
   return 0;

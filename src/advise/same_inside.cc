@@ -84,12 +84,6 @@ class InsideFinder {
     }
   }
 
-  std::vector<analyze::StorageInput> storages_of(Row op) const {
-    const Row detail = model_.op_detail(op);
-    if (detail == kNoRow || model_.op_details.tensors[detail] == kNoString) return {};
-    return analyze::parse_storages(model_.text(model_.op_details.tensors[detail]));
-  }
-
   void see_writes(Row op) {
     const std::string_view name = name_of_op(model_, op);
     const Row detail = model_.op_detail(op);
@@ -100,7 +94,7 @@ class InsideFinder {
     const bool in_place = (name.ends_with('_') && !name.ends_with("__")) || name.starts_with("aten::__i");
     if (!has_out && !is_foreign && !in_place) return;
     const bool writes_first = in_place && !contains(name, "foreach") && !contains(name, "fused");
-    for (const analyze::StorageInput& input : storages_of(op)) {
+    for (const analyze::StorageInput& input : analyze::storages_of_op(model_, op)) {
       memory_[input.storage].version = ++version_;
       if (writes_first) break;
     }
@@ -114,7 +108,7 @@ class InsideFinder {
 
   // What it computes; empty if unknown.
   std::optional<uint64_t> value_of(Row op) const {
-    const std::vector<analyze::StorageInput> inputs = storages_of(op);
+    const std::vector<analyze::StorageInput> inputs = analyze::storages_of_op(model_, op);
     if (inputs.empty()) return {};
     const std::vector<analyze::Dims> shapes = shapes_of_op(model_, op);
     const Row detail = model_.op_detail(op);

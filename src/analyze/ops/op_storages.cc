@@ -40,4 +40,10 @@ std::vector<StorageInput> parse_storages(std::string_view json) {
   return inputs;
 }
 
+std::vector<StorageInput> storages_of_op(const Model& model, Row op) {
+  const Row detail = model.op_detail(op);
+  if (detail == kNoRow || model.op_details.tensors[detail] == kNoString) return {};
+  return parse_storages(model.text(model.op_details.tensors[detail]));
+}
+
 }  // namespace firelane::analyze

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "model/model.h"
+
 namespace firelane::analyze {
 
 struct StorageInput {
@@ -20,5 +22,8 @@ struct StorageInput {
 // For op_details.tensors: [[tensor, storage, device type, device, dtype], null, [[tensor, ...], ...]]. Those without
 // memory are left out.
 std::vector<StorageInput> parse_storages(std::string_view json);
+
+// Of that row of host_slices; {} where the recording does not follow tensors, and for rows that are no ops.
+std::vector<StorageInput> storages_of_op(const Model& model, Row op);
 
 }  // namespace firelane::analyze

@@ -111,10 +111,7 @@ class GraphOfTensors {
   }
   const std::vector<StorageInput>& storages_of(Row op) {
     const auto [found, is_new] = storages_.try_emplace(op);
-    if (!is_new) return found->second;
-    const Row detail = model_.op_detail(op);
-    if (detail != kNoRow && model_.op_details.tensors[detail] != kNoString)
-      found->second = parse_storages(model_.text(model_.op_details.tensors[detail]));
+    if (is_new) found->second = storages_of_op(model_, op);
     return found->second;
   }
   const std::vector<Dims>& dims_of(StringId text) {
